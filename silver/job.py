@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from framework.config.model import Config
 from framework.contracts import dismissals
+from framework.contracts.batch_ids import BATCH_ID_STEP
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import (
     BATCHES_TABLE,
@@ -75,7 +76,6 @@ from silver.stream.resume import (
     resume_sources,
 )
 from silver.stream.source_isolation import errors_of, process_with_isolation
-from silver.values.batch_ids import BATCH_ID_STEP
 
 _WAIT_FOR_PARTNERS = (str(Reason.UNPAIRED_BEFORE_IMAGE),)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +12,8 @@ from urllib.parse import urlsplit, urlunsplit
 from framework.config.model import Config
 from framework.contracts.table_names import MESSAGES_TABLE, QUALITY_RESULTS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.lakehouse.table_reader import Query, Row, TableReader
+from framework.lakehouse.table_reader import Row, TableReader
+from framework.pipeline.generation import first_counted
 from framework.pipeline.layer import View
 from framework.pipeline.message_counts import accounts, accounts_of_refused
 from framework.report import queries, row_mapping
@@ -26,7 +27,8 @@ _THREADS = 4
 def collect(view: View) -> Report:
     """The report on a pipeline as it is now. It writes nothing, and reads no secret of the configuration."""
     lake, config, tables = view.lake, view.config, view.tables
-    found = _read_all(tables)
+    first = first_counted(tables, lake)
+    found = _read_all(tables, first)
     changes = sorted(
         [
             *map(row_mapping.statement, found["statements"]),
@@ -54,7 +56,7 @@ def collect(view: View) -> Report:
         if found["runs"] or found["outcomes"]
         else 0,
         runs=tuple(map(row_mapping.past_run, found["runs"])),
-        outcomes=row_mapping.outcomes(found["outcomes"], _batches_behind(found, tables)),
+        outcomes=row_mapping.outcomes(found["outcomes"], _batches_behind(found, tables, first)),
         tables=tables_now,
         waiting=tuple(map(row_mapping.waiting, found["waiting"])),
         stops=row_mapping.open_stops(found["epochs"]),
@@ -81,13 +83,18 @@ def partition_offsets(tables: TableReader) -> tuple[PartitionOffset, ...]:
     )
 
 
-def _read_all(tables: TableReader) -> dict[str, Sequence[Row]]:
-    read: Callable[[Query], Sequence[Row]] = tables.rows
+def _read_all(tables: TableReader, first: int) -> dict[str, Sequence[Row]]:
+    """The rows of each query; of batches those from the first one that counts."""
+
+    def read(name: str) -> Sequence[Row]:
+        query = queries.QUERIES[name]
+        return tables.rows(query, first=first) if name in queries.COUNTED else tables.rows(query)
+
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        return dict(zip(queries.QUERIES, pool.map(read, queries.QUERIES.values()), strict=True))
+        return dict(zip(queries.QUERIES, pool.map(read, queries.QUERIES), strict=True))
 
 
-def _batches_behind(found: dict[str, Sequence[Row]], tables: TableReader) -> Sequence[Row]:
+def _batches_behind(found: dict[str, Sequence[Row]], tables: TableReader, first: int) -> Sequence[Row]:
     """The batches that a table may not have applied; nothing is asked where every table has applied all."""
     applied = {row_mapping.table_key(row): row["batch"] for row in found["tables"]}
     behind = [
@@ -97,7 +104,7 @@ def _batches_behind(found: dict[str, Sequence[Row]], tables: TableReader) -> Seq
         and (batch := applied.get(row_mapping.table_key(row))) is not None
         and row["newest_batch"] > batch
     ]
-    return tables.rows(queries.BATCHES_AFTER, first=min(behind)) if behind else ()
+    return tables.rows(queries.BATCHES_AFTER, first=max(min(behind), first - 1)) if behind else ()
 
 
 def _source(name: str, config: Config) -> Source:

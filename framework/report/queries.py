@@ -34,7 +34,7 @@ _OUTCOMES = Query(
     "SELECT `source`, `database`, `schema`, `table`, `kind`, sum(`rows`) AS `rows`, "
     "sum(`merged`) AS `merged`, max(`max_event_time`) AS `event_time`, "
     "max(`max_ingested_at`) AS `ingested_at`, max(`batch`) AS `newest_batch` FROM {rows} "
-    "GROUP BY `source`, `database`, `schema`, `table`, `kind` "
+    "WHERE `batch` >= {first} GROUP BY `source`, `database`, `schema`, `table`, `kind` "
     "ORDER BY `source` NULLS FIRST, `database` NULLS FIRST, `schema` NULLS FIRST, `table` NULLS FIRST, "
     "`kind`",
 )
@@ -50,8 +50,8 @@ BATCHES_AFTER = Query(
 _BATCHES = Query(
     BATCHES_TABLE,
     "SELECT `batch`, sum(`rows`) AS `rows`, max(`max_event_time`) AS `event_time`, "
-    "max(`max_ingested_at`) AS `ingested_at` FROM {rows} GROUP BY `batch` "
-    "ORDER BY `batch` DESC NULLS LAST LIMIT 50",
+    "max(`max_ingested_at`) AS `ingested_at` FROM {rows} WHERE `batch` >= {first} "
+    "GROUP BY `batch` ORDER BY `batch` DESC NULLS LAST LIMIT 50",
 )
 _TABLES = Query(
     TABLES_TABLE,
@@ -166,3 +166,5 @@ QUERIES = {
     "verdicts": _VERDICTS,
 }
 """The queries by the names under which `collect` uses their rows."""
+COUNTED = frozenset({"outcomes", "batches"})
+"""The queries of batches with the parameter `first`: the first batch of which silver has the changes."""

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Config
+from framework.contracts.batch_ids import BATCH_ID_STEP as BATCH_ID_STEP
 from framework.contracts.epochs import EpochRow
 from framework.contracts.events import Column
 from framework.contracts.quarantine_reasons import Reason
@@ -46,7 +47,6 @@ from silver.changes.readings import Readings
 from silver.decoding.table_definitions import EpochPosition, TableDefinition, TableDefinitions, TableKey
 from silver.epochs import history as epochs
 from silver.epochs import resets
-from silver.values.batch_ids import BATCH_ID_STEP as BATCH_ID_STEP
 from silver.values.sequence import epoch_position_of
 
 MOST_REMEMBERED = 100_000

@@ -14,11 +14,11 @@ from framework.contracts.table_names import (
     QUARANTINE_TABLE,
 )
 from framework.lakehouse.table_reader import Query
+from framework.pipeline.generation import first_counted
 from framework.pipeline.layer import View
 from framework.pipeline.message_counts import accounts, accounts_of_refused
 from silver.epochs.history import history_of
 from silver.operations.late_snapshots import late_snapshots
-from silver.stream.generation import first_counted
 
 CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
 _KINDS = Query(

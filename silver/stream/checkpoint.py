@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from framework.contracts.batch_ids import BATCH_ID_STEP
 from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
@@ -29,9 +30,8 @@ from framework.lakehouse.checkpoint_files import check_files
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.small_files import is_local, is_there, read_note, remove, write_note
+from framework.pipeline.generation import first_counted
 from silver.epochs.history import read_history
-from silver.stream.generation import first_counted
-from silver.values.batch_ids import BATCH_ID_STEP
 
 _NUMBERED = (
     CHANGES_TABLE,

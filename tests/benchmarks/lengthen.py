@@ -17,9 +17,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow import parquet
 
+from framework.contracts.batch_ids import BATCH_ID_STEP
 from framework.lakehouse.log_files import newest_version
 from framework.pipeline.layer import Run
-from silver.values.batch_ids import BATCH_ID_STEP
 
 _Change = Callable[[Any, int], Any]
 MOST_ROUNDS = BATCH_ID_STEP - 1

@@ -18,6 +18,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from framework.contracts.batch_ids import BATCH_ID_STEP
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import (
     BATCHES_TABLE,
@@ -29,7 +30,6 @@ from framework.contracts.table_names import (
 from framework.naming import replica_folder
 from framework.pipeline.layer import Run
 from gold.planning.table_state import TableState, append_states, read_states
-from silver.values.batch_ids import BATCH_ID_STEP
 
 _SPAN = 1_000_000
 """How far the offsets of a copy are from those of its original: more than a file of the feed has lines."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from framework.config.model import load_config
+from framework.contracts.table_names import BATCHES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.table_reader import Query, Row, Value
 from framework.pipeline.layer import Reading
@@ -29,6 +30,7 @@ class Tables:
     def __init__(self, applied: int) -> None:
         self.applied = applied
         self.state, self.checks = "active", list[Row]()
+        self.counted_from = 0
         self.asked: list[tuple[Query, dict[str, Value]]] = []
 
     def rows(self, query: Query, **values: Value) -> Sequence[Row]:
@@ -63,7 +65,8 @@ class Tables:
         return noted
 
     def note(self, path: str) -> str | None:
-        return None
+        assert path.endswith("/silver.generation")
+        return f'{{"counted_from": {self.counted_from}}}'
 
 
 def reading(tables: Tables, folder: Path, more: str = "") -> Reading:
@@ -89,6 +92,20 @@ def test_batches_are_read_only_where_a_table_is_behind_and_from_there(
     asked = [values["first"] for query, values in tables.asked if query is queries.BATCHES_AFTER]
     assert asked == ([] if first is None else [first])
     assert [facts.behind for facts in table_facts(report)] == [behind]
+
+
+def test_batches_that_silver_has_lost_and_read_again_do_not_count(tmp_path: Path) -> None:
+    tables = Tables(1_000)
+    tables.counted_from = 2
+    collect(reading(tables, tmp_path))
+    asked = {query.sql: values for query, values in tables.asked if query.table == BATCHES_TABLE}
+    assert asked == {
+        queries.QUERIES["outcomes"].sql: {"first": 2_000},
+        queries.QUERIES["batches"].sql: {"first": 2_000},
+        queries.BATCHES_AFTER.sql: {"first": 1_999},
+    }
+    for name in queries.COUNTED:
+        assert "`batch` >= {first}" in queries.QUERIES[name].sql
 
 
 def failed(layer: str, **place: str | None) -> Row:

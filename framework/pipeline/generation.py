@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from framework.contracts.batch_ids import BATCH_ID_STEP
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.table_reader import TableReader
-from silver.values.batch_ids import BATCH_ID_STEP
 
 
 def note_path(lake: Lakehouse) -> str:
