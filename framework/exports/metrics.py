@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from framework.report.model import PartitionOffset, Report
+from framework.naming import present_parts, quoted
+from framework.report.model import PartitionOffset, Report, TableKey
 from framework.report.summary import parts, source_facts, table_facts, unaccounted
 
 _OUTCOMES = {
@@ -69,10 +70,13 @@ def _message_metrics(report: Report, offsets: Iterable[PartitionOffset]) -> Iter
         "Messages that have landed and that silver has not processed yet.",
         _known(None if without is None else max(without, 0)),
     )
+    refused: Counter[Labels] = Counter()
+    for each in report.refusals:  # those of a source whose format was changed are of several formats
+        refused[_labels(source=each.source, reason=each.reason)] += each.rows
     yield Metric(
         "mainstem_quarantined_messages",
         "Open messages in quarantine, by source and reason.",
-        [(_labels(source=each.source, reason=each.reason), each.rows) for each in report.refusals],
+        list(refused.items()),
     )
     yield Metric(
         "mainstem_partition_offset",
@@ -110,7 +114,7 @@ def _source_metrics(report: Report) -> Iterator[Metric]:
 
 def _table_metrics(report: Report) -> Iterator[Metric]:
     facts = table_facts(report)
-    named = [(_labels(source=f.table.table_key.source, table=f.table.table_key.name), f) for f in facts]
+    named = [(_labels(source=f.table.table_key.source, table=_name(f.table.table_key)), f) for f in facts]
     states = Counter(f.table.state for f in facts)
     yield Metric(
         "mainstem_tables",
@@ -182,6 +186,12 @@ def _run_metrics(report: Report) -> Iterator[Metric]:
         "How long each layer worked in the last run.",
         [] if last is None else [(_labels(step=step), seconds) for step, seconds in last.steps.items()],
     )
+
+
+def _name(key: TableKey) -> str:
+    """The dotted name of a table, another one for each: a part with a dot is in backticks."""
+    parts = present_parts(key.database, key.schema, key.table)
+    return ".".join(quoted(part) if "." in part else part for part in parts)
 
 
 def _known(value: float | None) -> list[tuple[Labels, float]]:

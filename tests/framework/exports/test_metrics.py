@@ -37,6 +37,18 @@ def test_quarantine_is_counted_by_source_and_reason() -> None:
     assert samples(report)["mainstem_quarantined_messages", "crm", "not_json"] == 7
 
 
+def test_no_two_samples_have_the_same_labels() -> None:
+    refusals = (Refusal("crm", "debezium", "not_json", 7, NOW, NOW), Refusal("crm", "canal", "not_json", 2, NOW, NOW))
+    places = [("a.b", None, "c"), ("a", None, "b.c"), ("a", "b", "c"), ("a", None, "`b`.c")]
+    tables = tuple(Table(TableKey("crm", *place), "active") for place in places)
+    report = replace(nothing(), refusals=refusals, tables=tables)
+    assert samples(report)["mainstem_quarantined_messages", "crm", "not_json"] == 9
+    lines = [line.rpartition(" ")[0] for line in metrics_text(report).splitlines()]
+    assert sorted(set(lines)) == sorted(lines)
+    shown = {key[2] for key in samples(report) if key[0] == "mainstem_table_parked"}
+    assert shown == {"`a.b`.c", "a.`b.c`", "a.b.c", "a.```b``.c`"}
+
+
 def test_the_last_run_has_its_seconds_and_those_of_each_step() -> None:
     run = PastRun("a", ago(hours=1), seconds=9.5, steps={"bronze": 1.5, "silver": 6.0})
     failed = PastRun("b", ago(hours=2), seconds=1.0, errors=("x",))
