@@ -78,7 +78,8 @@ class GreatExpectations:
     ) -> list[Finding]:
         """The findings of rules (`has_expectation`) when Great Expectations reads the table itself.
 
-        A rule that it cannot measure has none, such as one with values of another type than the column's.
+        A rule that it cannot measure has none, such as one with values of another type than the column's. The
+        keys of a finding are some of those that fail, not the first of them.
         """
         gx, context = self._ready()
         if not self._has_tables:
@@ -89,7 +90,8 @@ class GreatExpectations:
         plain = {name.lower(): f"c{number}" for number, name in enumerate(rows.columns)}
         rows, named = rows.toDF(*plain.values()), [plain[key.lower()] for key in keys]
         form: dict[str, Any] = {
-            "result_format": "COMPLETE",
+            "result_format": "SUMMARY",  # COMPLETE would bring all rows that fail to this process
+            "partial_unexpected_count": MOST_KEYS,
             "unexpected_index_column_names": named or rows.columns[:1],
         }
         found = []
@@ -103,7 +105,7 @@ class GreatExpectations:
                 continue
             total = int(counts.get("element_count") or 0)
             failed = int(counts.get("unexpected_count") or (0 if result.success else 1))
-            index = counts.get("unexpected_index_list") or counts.get("partial_unexpected_index_list") or ()
+            index = counts.get("partial_unexpected_index_list") or ()
             cells = ([_text(row.get(name)) for name in named] for row in index)
             texts = {", ".join(map("=".join, zip(keys, row, strict=True))) for row in cells}
             found.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from framework.config.quality import QualityRule, Scan
@@ -148,12 +148,18 @@ def _results(
 def _scanned(
     run: Run, target: CheckTarget, findings: list[Finding], judge: GreatExpectations
 ) -> list[Finding]:
-    """The findings; with `scan: full`, those of Great Expectations replace the measured ones."""
+    """The findings; with `scan: full`, those of Great Expectations replace the measured ones.
+
+    The keys stay those that were measured where there are some: they are the first that fail, in every run.
+    """
     if run.config.quality.scan is not Scan.FULL or target.rows is None:
         return findings
     rules = [f.rule for f in findings if f.is_measured and has_expectation(f.rule)]
     found = {f.rule.name: f for f in judge.scanned(target.title, target.rows(run.spark), rules, target.keys)}
-    return [found.get(f.rule.name, f) for f in findings]
+    return [
+        replace(mine, keys=f.keys or mine.keys) if (mine := found.get(f.rule.name)) is not None else f
+        for f in findings
+    ]
 
 
 def _result(

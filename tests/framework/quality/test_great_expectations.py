@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.model import load_config
 from framework.contracts.expectations import CheckTarget, Finding, MeasurementContext, Rule
+from framework.contracts.quality import MOST_KEYS
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from framework.quality.great_expectations import GreatExpectations
@@ -119,3 +122,27 @@ def test_a_scan_finds_no_equal_rows_where_a_column_of_a_rule_is_null(spark: Spar
     rules = [Rule("both", "unique", ("a", "b")), Rule("one", "unique", ("b",))]
     found = GreatExpectations().scanned("t", rows, rules, ["id"])
     assert [(f.rule.name, f.checked, f.failed) for f in found] == [("both", 3, 0), ("one", 3, 0)]
+
+
+def test_a_scan_brings_few_of_the_rows_that_fail(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results: list[Any] = []
+    validated = GreatExpectations._validated
+
+    def watched(self: GreatExpectations, *given: Any) -> Any:
+        results.append(validated(self, *given))
+        return results[-1]
+
+    monkeypatch.setattr(GreatExpectations, "_validated", watched)
+    rows = spark.sql("SELECT id, 'x' AS a, id % 2 AS b FROM range(100)")
+    rules = [
+        Rule("accepted", "accepted", ("a",), values=("y",)),
+        Rule("one", "unique", ("a",)),
+        Rule("both", "unique", ("a", "b")),
+    ]
+    found = GreatExpectations().scanned("t", rows, rules, ["id"])
+    assert [(f.failed, len(f.keys)) for f in found] == [(100, MOST_KEYS)] * 3
+    lists = [value for one in results for value in one.results[0].result.values() if isinstance(value, list)]
+    assert lists
+    assert max(map(len, lists)) <= MOST_KEYS
