@@ -22,6 +22,7 @@ from framework.pipeline.alerts import is_quiet, problems_of
 from framework.pipeline.erasure import is_unfinished
 from framework.pipeline.layer import LayerReport, Run, layers_through
 from framework.pipeline.lost_logs import describe_losses, note_histories
+from framework.pipeline.run_history import ended_with_errors
 from framework.spark.no_session import SessionNeeded, has_session, no_session
 
 
@@ -51,7 +52,7 @@ def run_idle(config: Config, run_id: str, through: str, table: str | None) -> Se
 
 def _reports(work: Run, through: str) -> Sequence[LayerReport] | None:
     claim(work.spark, work.lake, work.config.pipeline)
-    if not is_quiet(work) or is_unfinished(work) or describe_losses(work):
+    if not is_quiet(work) or is_unfinished(work) or describe_losses(work) or ended_with_errors(work.lake):
         return None
     reports = []
     for layer in layers_through(through):

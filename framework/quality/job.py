@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -40,7 +40,8 @@ class QualityOutcome:
 def judge(run: Run, layers: Iterable[Layer]) -> QualityOutcome:
     """Judge the targets that have changed since they were judged; the others keep their verdicts.
 
-    A run without new verdicts writes none.
+    A run without new verdicts writes none. One with some also writes those of which only the numbers and
+    texts are others.
     """
     memory = recall(run)
     previous = memory.previous
@@ -52,20 +53,19 @@ def judge(run: Run, layers: Iterable[Layer]) -> QualityOutcome:
         target.version is not None for target in changed
     )
     judge = GreatExpectations() if is_heavy else None
-    found = zip(changed, findings_of(run.spark, changed, previous), strict=True)
-    news = [
-        (target, findings)
-        for target, findings in found
-        if _has_changed(target, previous) or _is_new(target, findings, previous)
-    ]
+    found = list(zip(changed, findings_of(run.spark, changed, previous), strict=True))
+    mine = {t.id for t, now in found if _has_changed(t, previous) or _is_new(t, now, previous)}
+    if mine:  # a commit of their own would be one in nearly every run
+        mine |= {target.id for target, findings in found if _is_told_anew(target, findings, previous)}
+    news = [one for one in found if one[0].id in mine]
     results = _results(run, news, judge) if news else ()
     commits = append_results(run.spark, run.lake, results) if results else 0
-    mine = {target.id for target, _ in news}
+    seen = {target.id: findings for target, findings in found}
     standing = [
         result
         for target in targets
         if target.id not in mine
-        for result in previous.results.get(target.id, ())
+        for result in _as_now(previous.results.get(target.id, ()), seen.get(target.id, ()))
     ]
     failures = tuple(result for result in (*results, *standing) if result.success is False)
     for target in targets:
@@ -116,6 +116,32 @@ def _is_new(target: CheckTarget, findings: Sequence[Finding], previous: Previous
         for f in findings
     }
     return last != now or any(result.suite != target.suite for result in past)
+
+
+def _is_told_anew(target: CheckTarget, findings: Sequence[Finding], previous: PreviousResults) -> bool:
+    """Whether the numbers or texts of a target's verdicts are others than those of the last run."""
+    last = {
+        r.rule: (r.observed, r.checked_count, r.failed_count) for r in previous.results.get(target.id, ())
+    }
+    return last != {f.rule.name: (f.observed, f.checked, f.failed) for f in findings}
+
+
+def _as_now(results: Iterable[QualityResult], findings: Iterable[Finding]) -> Iterator[QualityResult]:
+    """The verdicts of a target, with the numbers and texts of what was found in this run."""
+    now = {finding.rule.name: finding for finding in findings}
+    for result in results:
+        found = now.get(result.rule)
+        yield (
+            result
+            if found is None
+            else replace(
+                result,
+                observed=found.observed,
+                checked_count=found.checked,
+                failed_count=found.failed,
+                detail=found.detail,
+            )
+        )
 
 
 def _reason(kind: str, detail: str | None) -> str | None:

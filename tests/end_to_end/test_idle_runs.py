@@ -110,6 +110,7 @@ TO_DO = {
     "a new rule": _configure("tables:\n  - {match: shop.item, quality: []}\n"),
     "history is wanted": _configure("tables:\n  - {match: shop.item, history: true}\n"),
     "an unfinished erasure": lambda place: (place / "lakehouse/_mainstem/forget.unfinished").write_text("{1"),
+    "errors in the newest run": lambda place: (place / "lakehouse/_mainstem/runs.failed").touch(),
     **{
         f"no {name}": _remove(name)
         for name in (

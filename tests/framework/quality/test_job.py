@@ -14,7 +14,7 @@ from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import CheckTarget, Finding, KnownFindings, PreviousResults, Rule
 from framework.contracts.quality import QualityResult, Severity
 from framework.quality import job
-from framework.quality.job import judge
+from framework.quality.job import QualityOutcome, judge
 from framework.quality.memory import Memory
 from framework.quality.results import by_target
 from framework.quality.runner import _row_count
@@ -50,10 +50,14 @@ class Runs:
             looked.append(True)
             return KnownFindings(findings)
 
-        self.written = []
-        layer: Any = SimpleNamespace(expectations=lambda *_: [replace(target, known_findings=found)])
-        outcome = judge(self.run, [layer])
+        outcome = self.judge_all(replace(target, known_findings=found))
         return bool(looked), [one.rule for one in outcome.failures], len(self.written)
+
+    def judge_all(self, *targets: CheckTarget) -> QualityOutcome:
+        """The outcome of a run over targets whose findings are known."""
+        self.written = []
+        layer: Any = SimpleNamespace(expectations=lambda *_: targets)
+        return judge(self.run, [layer])
 
 
 @pytest.fixture
@@ -116,3 +120,23 @@ def test_another_reason_is_written_but_not_each_age(runs: Runs) -> None:
         old = Finding(Rule(kind, kind), 1, 1, ("shop.item",), "so it is", "one")
         runs.judge(source, old)
         assert runs.judge(source, replace(old, detail="two"))[2] == written
+
+
+def test_numbers_of_a_verdict_are_shown_at_once_and_written_with_the_next_verdicts(runs: Runs) -> None:
+    rule = Rule("applied", "applied")
+    parked = replace(TABLE, layer="source", version=None, batch=None)
+
+    def behind(batches: int) -> CheckTarget:
+        finding = Finding(rule, 9, 1, (), f"parked, {batches} batches behind", "a reason")
+        return replace(parked, known_findings=lambda: KnownFindings([finding]))
+
+    def item(version: int) -> CheckTarget:
+        return replace(TABLE, version=version, known_findings=lambda: KnownFindings([HOLDS]))
+
+    runs.judge_all(behind(1), item(4))
+    (failure,) = runs.judge_all(behind(500), item(4)).failures
+    assert (failure.observed, runs.written) == ("parked, 500 batches behind", [])
+    runs.judge_all(behind(501), item(5))
+    assert [one.observed for one in runs.written if one.rule == "applied"] == ["parked, 501 batches behind"]
+    runs.judge_all(behind(501), item(6))
+    assert [one.rule for one in runs.written] == ["snapshot"]
