@@ -89,6 +89,7 @@ class ImpliedKeys:
             return Measurement(
                 measured_rules, lambda: context.spark.range(1).select(F.array("id")), lambda _: unknown
             )
+        since = since_truncates(task, state, since)
         comparison = _Comparison(task, state, rules, since, self._changes(context, task, state, since))
         comparison_of_all = self.measurement(context, rules, state, -1) if since >= 0 else None
         return Measurement(
@@ -108,7 +109,7 @@ class ImpliedKeys:
         task = None if known is None else self._tasks_by_place().get((state.source, state.name))
         if task is None or task.lineage.is_dropped or stored is None:
             return None
-        memory = memory_of(self._run)
+        memory, since = memory_of(self._run), since_truncates(task, state, since)
         is_new = memory.batch <= since and (memory.batch >= 0 or memory.is_first)
         try:
             if is_new and (few := self._few_new_changes) is not None:
@@ -170,6 +171,15 @@ class ImpliedKeys:
     def _changes(self, context: MeasurementContext, task: Task, state: TableState, since: int) -> DataFrame:
         changes = changes_of(context.spark, self._run.lake, task, self._cached_changes(task), since)
         return changes.where((F.col("batch") <= state.batch) & (F.col("batch") > since))
+
+
+def since_truncates(task: Task, state: TableState, since: int) -> int:
+    """The batch after which keys are compared; -1 where a truncate was applied after it.
+
+    A truncate removes rows whose keys no new change names.
+    """
+    batches = [batch for _, batch in task.truncate_times.values() if since < batch <= state.batch]
+    return -1 if batches and task.truncated_at is not None else since
 
 
 @dataclass(frozen=True, slots=True)

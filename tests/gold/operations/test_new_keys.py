@@ -336,3 +336,25 @@ def _replica(
     if source.random() < 0.3:
         found[source.randrange(1, 6)] = source.choice("1369")
     return list(found.items())
+
+
+@pytest.mark.parametrize(
+    ("applied", "since", "deletes", "expected"),
+    [
+        (4, 2, Deletes.HARD, -1),
+        (4, 2, Deletes.SOFT, -1),
+        (4, 3, Deletes.HARD, 3),
+        (2, 1, Deletes.HARD, 1),
+        (4, 2, Deletes.IGNORE, 2),
+    ],
+)
+def test_all_keys_are_compared_once_a_truncate_was_applied(
+    applied: int, since: int, deletes: Deletes, expected: int
+) -> None:
+    """It removes rows whose keys no new change names."""
+    lineage = Lineage(ITEM, (Segment(ITEM, "", None),), truncates=(("011.3", "a"), ("011.7", "b")))
+    times = {"011.3": (None, 1), "011.7": (None, 3)}
+    state = TableState("feed", ITEM, State.ACTIVE, batch=applied)
+    settings = TableSettings(deletes=deletes)
+    task = Task("feed", lineage, state, settings, 9, 9, 1, truncate_times=times)
+    assert key_comparison.since_truncates(task, state, since) == expected
