@@ -38,7 +38,10 @@ def test_quarantine_is_counted_by_source_and_reason() -> None:
 
 
 def test_no_two_samples_have_the_same_labels() -> None:
-    refusals = (Refusal("crm", "debezium", "not_json", 7, NOW, NOW), Refusal("crm", "canal", "not_json", 2, NOW, NOW))
+    refusals = (
+        Refusal("crm", "debezium", "not_json", 7, NOW, NOW),
+        Refusal("crm", "canal", "not_json", 2, NOW, NOW),
+    )
     places = [("a.b", None, "c"), ("a", None, "b.c"), ("a", "b", "c"), ("a", None, "`b`.c")]
     tables = tuple(Table(TableKey("crm", *place), "active") for place in places)
     report = replace(nothing(), refusals=refusals, tables=tables)
