@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Generic, TypeVar, cast
+from typing import TypeVar, cast
 
 from framework.config.model import Config
 from framework.config.sources import Order
-from framework.config.tables import TableRules
+from framework.config.tables import ColumnRule, TableRules
 from silver.changes.decode import SourcePlan
-from silver.changes.readings import Columns, Former
+from silver.changes.readings import Table
 from silver.decoding.format import ColumnHint, Context, Format, Options
 
 MAX_MESSAGE_BYTES = 512 * 1024 * 1024
@@ -21,14 +21,14 @@ _Given = TypeVar("_Given")
 def source_plans(
     config: Config,
     formats: Mapping[str, Format],
-    former: Former | None = None,
+    former: Mapping[Table, Mapping[str, ColumnRule]] | None = None,
 ) -> dict[str, SourcePlan]:
     """The plan of each source by its name: what decoding its messages needs.
 
     Args:
         config: The configuration.
         formats: The registry.
-        former: The settings of columns by which tables are read that are not read as configured.
+        former: Tables that are read by these settings of their columns, not by the configured ones.
     """
     plans: dict[str, SourcePlan] = {}
     rules = config.rules
@@ -45,7 +45,7 @@ def source_plans(
         is_excluded = functools.partial(_is_excluded, rules, name)
         plan = SourcePlan(formats[source.format], context, source.epoch, is_excluded, MAX_MESSAGE_BYTES)
         plans[name] = replace(plan, by_partition=source.is_ordered_by_partition)
-    return plans if former is None else _as_before(plans, former)
+    return _as_before(plans, former) if former else plans
 
 
 def _keys_of(
@@ -68,58 +68,44 @@ def _given_of(
     return _hints_in(rules.settings(source, database, schema, table).columns)
 
 
-def _codecs_in(columns: Columns) -> Mapping[str, str]:
+def _codecs_in(columns: Mapping[str, ColumnRule]) -> Mapping[str, str]:
     return {name: column.decode for name, column in columns.items() if column.decode}
 
 
-def _hints_in(columns: Columns) -> Mapping[str, ColumnHint]:
+def _hints_in(columns: Mapping[str, ColumnRule]) -> Mapping[str, ColumnHint]:
     return {
         name: ColumnHint(c.type, c.encoding, bool(c.unsigned)) for name, c in columns.items() if not c.decode
     }
 
 
-def _as_before(plans: Mapping[str, SourcePlan], former: Former) -> dict[str, SourcePlan]:
-    """The plans, but tables are read by these settings of their columns where there are some."""
+def _as_before(
+    plans: Mapping[str, SourcePlan], kept: Mapping[Table, Mapping[str, ColumnRule]]
+) -> dict[str, SourcePlan]:
+    """The plans, but these tables are read by these settings of their columns, not by the configured ones."""
     found = dict(plans)
-    for source in former.sources.intersection(plans):
-        context = plans[source].context
+    for source in {table[0] for table in kept}.intersection(plans):
+        plan = plans[source]
+        mine = {table[1:]: columns for table, columns in kept.items() if table[0] == source}
+        codecs = {table: _codecs_in(columns) for table, columns in mine.items()}
+        hints = {table: _hints_in(columns) for table, columns in mine.items()}
         context = replace(
-            context,
-            codecs_for=_FormerOr(former, source, _codecs_in, context.codecs_for),
-            hints_for=_FormerOr(former, source, _hints_in, context.hints_for),
+            plan.context,
+            codecs_for=functools.partial(_kept_or, codecs, plan.context.codecs_for),
+            hints_for=functools.partial(_kept_or, hints, plan.context.hints_for),
         )
-        found[source] = replace(plans[source], context=context)
+        found[source] = replace(plan, context=context)
     return found
 
 
-class _FormerOr(Generic[_Given]):
-    """What the former settings of a table say of its columns, or the configured ones; asked for each message.
-
-    It can be sent to another process.
-    """
-
-    __slots__ = ("_former", "_known", "_of", "_others", "_source")
-
-    def __init__(
-        self,
-        former: Former,
-        source: str,
-        of: Callable[[Columns], _Given],
-        others: Callable[[str | None, str | None, str], _Given],
-    ) -> None:
-        self._former, self._source, self._of, self._others = former, source, of, others
-        self._known: dict[tuple[str | None, str | None, str], _Given] = {}
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _FormerOr, (self._former, self._source, self._of, self._others)
-
-    def __call__(self, database: str | None, schema: str | None, table: str) -> _Given:
-        at = (database, schema, table)
-        found = self._known.get(at)
-        if found is None:
-            columns = self._former.columns((self._source, *at))
-            found = self._known[at] = self._others(*at) if columns is None else self._of(columns)
-        return found
+def _kept_or(
+    kept: Mapping[tuple[str | None, str | None, str], _Given],
+    others: Callable[[str | None, str | None, str], _Given],
+    database: str | None,
+    schema: str | None,
+    table: str,
+) -> _Given:
+    found = kept.get((database, schema, table))
+    return others(database, schema, table) if found is None else found
 
 
 def _is_excluded(

@@ -23,7 +23,7 @@ from framework.lakehouse.inventory import Inventory
 from silver.batches.landings import upgrade_tables
 from silver.batches.run_state import RunState
 from silver.changes.readings import (
-    Former,
+    Columns,
     OtherReading,
     Readings,
     Table,
@@ -128,7 +128,7 @@ def redecode_as_configured(
             if error.condition == "BRONZE_TOO_SHORT":
                 _note(spark, state, state.readings.kept(tables))
             raise
-        _note(spark, state, state.readings.without(tables, lambda: _tables(spark, state)))
+        _note(spark, state, state.readings.without(tables))
     return found
 
 
@@ -142,8 +142,8 @@ def _as_configured(state: RunState, tables: Iterable[Table]) -> Iterator[None]:
         _set_plans(state, state.readings.former())
 
 
-def _set_plans(state: RunState, former: Former) -> None:
-    """Read messages by these settings of their tables, and all others as the configuration says."""
+def _set_plans(state: RunState, former: Mapping[Table, Columns]) -> None:
+    """Read the messages of these tables by these settings, and all others as the configuration says."""
     state.plans = source_plans(state.config, FORMATS, former)
 
 

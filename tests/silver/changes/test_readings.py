@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ UTF8, GBK = rules(text={"decode": "utf8"}), rules(text={"decode": "gbk"})
 
 
 def under(before: Readings, now: list[TableRule]) -> Readings:
-    columns: dict[Table, set[str]] = {ITEM: {"id", "text"}, NOTE: {"id", "text"}, OTHER: {"id"}}
+    columns = {ITEM: {"id", "text"}, NOTE: {"id", "text"}, OTHER: {"id"}}
     return readings_in(json.loads(json.dumps(before.facts()))).under(now, lambda: columns)
 
 
@@ -32,59 +31,26 @@ def names(readings: Readings) -> list[tuple[str, bool]]:
     return [(other.table[-1], other.is_kept) for other in readings.others]
 
 
-def decoded(readings: Readings, table: Table) -> dict[str, str | None] | None:
-    """By which codec each column of a table is read; None where it is read as configured."""
-    former = pickle.loads(pickle.dumps(readings.former()))  # as tasks get it
-    columns = former.columns(table)
-    return None if columns is None else {name: rule.decode for name, rule in columns.items()}
-
-
 def test_the_tables_whose_columns_are_read_otherwise_are_told_until_they_are_decoded_again() -> None:
     before = readings_of([])
     found = under(before, UTF8)
     assert names(found) == [("item", True)]
-    assert decoded(found, ITEM) == {"text": None}
-    assert found.former([ITEM]).columns(ITEM) is None
+    assert {name: rule.decode for name, rule in found.former()[ITEM].items()} == {"text": None}
+    assert found.former([ITEM]) == {}
     assert under(found, UTF8) == readings_in(found.facts())
     assert names(under(found, GBK)) == [("item", True)]
     assert names(under(found, [])) == []
     assert names(under(before, rules("shop.*", text={"decode": "utf8"}))) == [("item", True), ("note", True)]
-    done = found.without([ITEM], dict)
+    done = found.without([ITEM])
     assert names(done) == []
     assert names(under(done, rules("shop.*", text={"decode": "utf8"}))) == [("note", True)]
-
-
-def test_a_new_name_is_read_as_tables_of_the_same_rule_are_until_these_are_decoded_again() -> None:
-    goods, columns = ("feed", "shop", None, "goods"), {"id", "text"}
-    elsewhere = ("feed", "crm", None, "goods"), ("other", "shop", None, "goods")
-    found = under(readings_of([]), rules("shop.*", text={"decode": "gbk"}))
-    assert decoded(found, goods) == decoded(found, ITEM) == {"text": None}
-    assert [decoded(found, table) for table in elsewhere] == [None, None]
-    assert decoded(under(readings_of([]), UTF8), goods) is None, "no rule is for both"
-    again = under(found, rules("shop.*", text={"decode": "gbk", "type": "string"}))
-    assert (again.others, decoded(again, goods)) == (found.others, {"text": None})
-
-    held: dict[Table, set[str]] = {ITEM: columns, NOTE: columns, goods: columns, OTHER: {"id"}}
-    with_note = found.without([ITEM, goods], lambda: held)
-    assert names(with_note) == [("note", True)]
-    assert [decoded(with_note, table) for table in (ITEM, goods)] == [None, None]
-    assert decoded(with_note, OTHER) == {"text": None}, "it may get the column"
-    done = found.without([ITEM, NOTE], lambda: held)
-    assert names(done) == [("goods", True)], "its rows were read as before"
-    assert decoded(done, ITEM) is None
-    assert done.without([goods], lambda: held).facts() == readings_of(found.rules).facts()
-    # another change counts for each table from the reading that it has
-    changed = done.under(rules("shop.*", text={"decode": "big5"}), lambda: held)
-    assert [decoded(changed, table) for table in (goods, ITEM)] == [{"text": None}, {"text": "gbk"}]
-    back = done.under([], lambda: held)
-    assert [decoded(back, table) for table in (goods, ITEM)] == [None, {"text": "gbk"}]
 
 
 def test_a_table_that_is_being_decoded_again_stays_so_until_it_is() -> None:
     begun = under(readings_of(UTF8), GBK).begun([ITEM], "5")
     assert names(under(begun, UTF8)) == [("item", False)], "some rows may be read by the other rules"
     kept = begun.kept([ITEM])
-    assert decoded(kept, ITEM) == {"text": "utf8"}
+    assert kept.former()[ITEM]["text"].decode == "utf8"
     assert names(under(kept, UTF8)) == []
     # also where the same rules were noted while it was being decoded
     assert names(under(under(begun, UTF8).kept([ITEM]), UTF8)) == []
@@ -106,8 +72,7 @@ def test_a_table_of_which_nothing_was_replaced_is_read_as_before() -> None:
 
 def test_a_table_that_is_read_as_before_has_the_types_of_now() -> None:
     now = rules(text={"type": "timestamp", "encoding": "milliseconds"}, more={"type": "int"})
-    found = under(readings_of(rules(text={"type": "date"})), now).former().columns(ITEM)
-    assert found is not None
+    found = under(readings_of(rules(text={"type": "date"})), now).former()[ITEM]
     assert {name: (rule.type, rule.encoding) for name, rule in found.items()} == {
         "text": ("timestamp", None),
         "more": ("int", None),
