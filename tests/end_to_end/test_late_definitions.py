@@ -127,7 +127,7 @@ AT = {"name": "at", "typeName": "DATETIME", "typeExpression": "DATETIME", "lengt
 def test_the_rows_of_a_dump_have_the_types_of_a_definition_that_lands_later(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"})
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium, times: adaptive"})
     topics.land("feed", [row(0, {"id": 1, "at": 1_709_200_800_000})])
     assert run(topics) == []
     (tmp_path / "item.csv").write_text("id,at\n2,2024-02-29 10:00:00\n", encoding="utf-8")
