@@ -24,6 +24,7 @@ from gold.changes.latest import drop_superseded_leaves
 from gold.changes.profile import Profile
 from gold.changes.snapshot_times import with_counted_times
 from gold.planning.plan import Plan
+from gold.schema.casting import typed
 from gold.schema.layout import Layout
 from gold.writing.cells import with_cells
 from gold.writing.merge import merge_versions, replace_table
@@ -52,7 +53,7 @@ def versions(
     """
     all_effects = ordered_effects(rows, layout, profile, truncates)
     if track:
-        all_effects = _drop_untracked(all_effects, key_names(len(layout.keys)), track)
+        all_effects = _drop_untracked(all_effects, layout, track)
     return version_rows(with_validity(all_effects, layout), layout)
 
 
@@ -190,18 +191,27 @@ def version_rows(timed: DataFrame, layout: Layout) -> DataFrame:
     )
 
 
-def _drop_untracked(all_effects: DataFrame, keys: Sequence[str], track: Sequence[str]) -> DataFrame:
-    window = by_key(keys)
-    watched = F.to_json(
-        F.struct(*(F.try_element_at("after", F.lit(n)).alias(f"w{i}") for i, n in enumerate(track))),
-        {"ignoreNullFields": "false"},
-    )
-    marked = all_effects.withColumn("_watched", F.when(F.col("is_upsert"), watched))
-    was = F.lag(F.struct("_watched")).over(window)
-    marked = marked.withColumn(
-        "_same", F.col("is_upsert") & F.coalesce(was["_watched"] == F.col("_watched"), F.lit(False))
-    )
-    return marked.where("NOT _same").drop("_watched", "_same")
+def _drop_untracked(all_effects: DataFrame, layout: Layout, track: Sequence[str]) -> DataFrame:
+    """Drops changes after which the row has the same values in these columns as before.
+
+    Texts are compared where a value does not fit its column, and in columns that the layout does not have.
+    The first change of a key and one after a delete have nothing to be compared with: they stay.
+    """
+    kinds = {column.name: column.type for column in layout.columns}
+    cells = F.struct(*(_watched(name, kinds.get(name)).alias(f"w{i}") for i, name in enumerate(track)))
+    marked = all_effects.withColumn("_watched", F.when(F.col("is_upsert"), cells))
+    was = F.lag("_watched").over(by_key(key_names(len(layout.keys))))
+    is_same = F.coalesce(was == F.col("_watched"), F.lit(False))
+    return marked.withColumn("_same", is_same).where("NOT _same").drop("_watched", "_same")
+
+
+def _watched(name: str, kind: str | None) -> Column:
+    """What is compared of a column: a struct, which equals another one where both have nulls."""
+    text = F.try_element_at("after", F.lit(name))
+    if kind is None:
+        return F.struct(text)
+    value = typed(text, kind)
+    return F.struct(value, F.when(value.isNull(), text))
 
 
 def rewrite(frame: DataFrame, path: str, layout: Layout) -> None:
