@@ -222,7 +222,9 @@ def _reason_before_reading(
         return RebuildReason.REQUESTED
     if task.is_repaired:
         return RebuildReason.REDECODED
-    if state.lineage != digest and not _only_adds(state, lineage):
+    if state.lineage != digest and not any(
+        _only_adds(state, one) for one in (lineage, _without_later_end(state, lineage))
+    ):
         return RebuildReason.SCHEMA_CHANGE
     return _truncate_reason(task)
 
@@ -290,7 +292,7 @@ def _has_replica(spark: SparkSession, lake: Lakehouse, task: Task) -> bool:
 
 
 def _only_adds(state: TableState, lineage: Lineage) -> bool:
-    """Whether the statements since the state, all after the applied rows, change no stored row.
+    """Whether the statements on columns since the state, all after the applied rows, change no stored row.
 
     They add columns without a default, or declare a column again at its place: types follow the rows.
     """
@@ -298,6 +300,15 @@ def _only_adds(state: TableState, lineage: Lineage) -> bool:
         _keeps_rows(action) and (state.sequence is None or sequence > state.sequence)
         for sequence, action in lineage.column_changes[applied_column_changes(state) :]
     )
+
+
+def _without_later_end(state: TableState, lineage: Lineage) -> Lineage:
+    """The lineage without the end that a DROP TABLE after all applied rows gives it: the rows stay."""
+    last = lineage.segments[-1]
+    is_later = last.end is not None and state.sequence is not None and last.end > state.sequence
+    if not (lineage.is_dropped and is_later):
+        return lineage
+    return replace(lineage, segments=(*lineage.segments[:-1], replace(last, end=None)))
 
 
 def _keeps_rows(action: ColumnAction) -> bool:

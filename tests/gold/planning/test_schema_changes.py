@@ -21,6 +21,7 @@ from framework.contracts.ddl_actions import (
     TableName,
 )
 from gold.planning import rebuild
+from gold.planning.table_state import State
 from tests.gold.silver_builder import GoldPipeline, ddl, insert, row, truncate, update
 from tests.rebuilds import changed_by
 
@@ -218,3 +219,32 @@ def test_a_truncate_beside_a_statement_that_keeps_the_rows_has_its_effect(
         own = (name, f"{name}__history")[: 1 if name == "moved" else 2]
         places = [f"{gold.lake.root}/gold/db/{folder}" for folder in own]
         assert changed_by(partial(gold.rebuild, name), spark, places) == []
+
+
+@pytest.mark.slow
+def test_a_table_that_is_dropped_after_its_rows_is_not_read_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    gold = GoldPipeline(spark, tmp_path / "p", "  - {match: db.t, history: true}\n")
+    gold.add_batch(insert("t", 1, row(1, a="x")), insert("t", 2, row(2, a="y")))
+    gold.apply()
+    earlier = {file: file.read_bytes() for file in Path(gold.lake.root).glob("silver/changes/*.parquet")}
+    for file in earlier:
+        file.unlink()
+    gold.add_batch(
+        update("t", 3, None, row(2, a="z")),
+        ddl("t", 4, AddColumn("n", "int", "int")),
+        ddl("t", 5, DropTable()),
+    )
+    state = gold.apply()["t"].state
+    assert (state.state, state.reason, state.batch) == (State.DROPPED, None, 1)
+    assert gold.rows("t") == [{"id": 1, "a": "x"}, {"id": 2, "a": "z"}]
+    assert [(one["from"], one.get("to")) for one in gold.history("t")] == [(1, None), (2, 3), (3, None)]
+
+    for file, content in earlier.items():
+        file.write_bytes(content)
+    places = [f"{gold.lake.root}/gold/db/{name}" for name in ("t", "t__history")]
+    assert changed_by(partial(gold.rebuild, "t"), spark, places) == []
+    gold.add_batch(insert("t", 6, row(3, a="new")))
+    assert gold.apply()["t"].state.state is State.ACTIVE
+    assert gold.rows("t") == [{"id": 3, "a": "new"}]
