@@ -54,12 +54,13 @@ class BatchExtent:
 
     `landed_at` is the clock of the batch; it is the same whenever the batch is run. `others` are sources that
     the configuration does not name. `offset_ranges` are the ranges of partitions whose coordinates may
-    repeat. `stops` are places where the coordinates show that a topic was created again. `is_last` is false
-    where more messages of the same backlog follow in a later batch: until they are read, no half is released.
-    `size` is how many bytes they have; None where that was not measured. `groups` are the row groups of
-    bronze of which the messages are all rows; none where that is not known. `is_replay` says that they are
-    decoded again because they were quarantined, so that messages of other batches are around them. `here` are
-    the messages (IDENTIFIED_MESSAGES), if they are few and this process has them.
+    repeat. `stops` are places where the coordinates show that a topic was created again; or all places where
+    sources stop, if the messages behind them are left out (`is_cut`). `is_last` is false where more messages
+    of the same backlog follow in a later batch: until they are read, no half is released. `size` is how many
+    bytes they have; None where that was not measured. `groups` are the row groups of bronze of which the
+    messages are all rows; none where that is not known. `is_replay` says that they are decoded again because
+    they were quarantined, so that messages of other batches are around them. `here` are the messages
+    (IDENTIFIED_MESSAGES), if they are few and this process has them.
     """
 
     messages: int
@@ -71,6 +72,7 @@ class BatchExtent:
     size: int | None = None
     groups: tuple[RowGroup, ...] = ()
     is_replay: bool = False
+    is_cut: bool = False
     here: pa.RecordBatch | None = field(default=None, compare=False, repr=False)
 
 

@@ -117,15 +117,10 @@ def _pair_and_deduplicate(
     few_whole = None if few is None else _few_whole_rows(few, few_earlier, contents)
     whole = _whole_rows(staged, history, contents) if few_whole is None else _frame_of(few_whole, few, staged)
     are_as_decoded = changes is None and not contents.may_hold_repeats
-    stops = (
-        [
-            *arrived.stops,
-            *_find_stops((whole, few_whole), arrived.landed_at, state, contents, shown),
-        ]
-        if again is None
-        else []
-    )
-    if stops:
+    stops = list(arrived.stops) if again is None else []
+    if again is None and not arrived.is_cut:
+        stops += _find_stops((whole, few_whole), arrived.landed_at, state, contents, shown)
+    if stops and not arrived.is_cut:
         extents = state.extents(spark, [stop.source for stop in stops])
         stops = resets.spread_stop_points(with_believable_times(staged, arrived.landed_at), stops, extents)
         staged = resets.drop_behind_stops(staged, stops)

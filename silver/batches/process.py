@@ -30,8 +30,9 @@ from silver.batches import (
 from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch
 from silver.batches.changes_table import is_committed
 from silver.batches.contents import NOTHING_KNOWN, Committed, Contents
-from silver.batches.decisions import Decided, decide_outcomes, newest_times
-from silver.batches.decoding import decode_batch, file_few, file_outcomes, messages_decoded
+from silver.batches.decided_batch import decide_batch
+from silver.batches.decisions import Decided, newest_times
+from silver.batches.decoding import file_few, file_outcomes, messages_decoded
 from silver.batches.few_pending import replace_pending
 from silver.batches.landings import (
     find_restarts,
@@ -40,7 +41,6 @@ from silver.batches.landings import (
     outcomes_in_epochs,
     repeatable_sources,
 )
-from silver.batches.partition_progress import order_by_partition
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.batches.staged_files import rows_of_batch
 from silver.changes.staged_rows import SETTLED_KINDS
@@ -105,12 +105,11 @@ def _commit(messages: DataFrame, batch: int, state: RunState, arrived: BatchExte
     spark, lake, is_replay = messages.sparkSession, state.lake, arrived.is_replay
     crash_point("silver.before_staging")
     staging = staging_folder(lake, _STAGING)
-    staged, contents, shown = decode_batch(staging, messages, state, arrived, batch)
-    shown += state.late_definitions(spark, batch)
+    found = decide_batch(staging, messages, state, arrived, batch)
+    contents, decided = found.contents, found.decided
+    shown = [*found.shown, *state.late_definitions(spark, batch)]
     if shown:
         encodings.append_rows(spark, lake, shown)
-    ordered = order_by_partition(staged, state, contents)
-    decided = decide_outcomes(ordered, state, arrived, contents)
     rows, stops = decided.rows, decided.stops
     if stops:
         state.reached = None  # the rows behind a stop are not committed
@@ -120,7 +119,7 @@ def _commit(messages: DataFrame, batch: int, state: RunState, arrived: BatchExte
         ]
         state.append_epochs(spark, already_stopped)
     state.append_definitions(spark, batch)
-    state.append_schemas(staged, contents.schemas, batch)
+    state.append_schemas(found.staged, contents.schemas, batch)
     if repeatable_sources(state.config):
         arrival.write_high_offsets(spark, lake, batch, state.high_offsets or {})
     crash_point("silver.before_changes")
@@ -132,7 +131,7 @@ def _commit(messages: DataFrame, batch: int, state: RunState, arrived: BatchExte
         rows = replays.drop_already_decoded(rows.where("kind <> 'quarantined'"), outcomes_before, messages)
     user_metadata = json.dumps({"batch": batch, "messages": arrived.messages})
     once = state.transaction("changes", batch)
-    decided = replace(decided, are_as_decoded=decided.are_as_decoded and ordered is staged and not is_replay)
+    decided = replace(decided, are_as_decoded=decided.are_as_decoded and not is_replay)
     if once and not is_replay:
         files, filed = _files_of(f"{staging}/outcomes", decided, contents, arrived, batch)
         if files and changes_table.append_files(spark, lake, files, Commit(once, user_metadata)):

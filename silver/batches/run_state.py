@@ -213,11 +213,16 @@ class RunState:
             if (top := shown.get((source, *table), Progress()).sequence) and since <= epoch_position_of(top)
         ]
 
-    def append_definitions(self, spark: SparkSession, batch: int) -> None:
-        """Record definitions of excluded tables, which no statement records.
+    def forget_shown(self) -> None:
+        """Forget what messages have shown of tables and encodings: what is recorded of it is read again.
 
-        Those of sources that have stopped may be of another epoch: they are decoded again when that begins.
+        Messages that get no outcome now may belong to another epoch when they are decoded again.
         """
+        self.definitions = self.encodings = None
+        self.redefined = {}
+
+    def append_definitions(self, spark: SparkSession, batch: int) -> None:
+        """Record definitions of excluded tables, which no statement records."""
         known = self.known_encodings(spark)
         more = {
             source: definitions
@@ -232,12 +237,10 @@ class RunState:
             if self.plans[source].is_excluded(table[0], table[1], table[2] or "")
             for definition in _without(every, before.get(source, TableDefinitions()).tables.get(table, ()))
         ]
-        stopped = self.epoch_history(spark).stopped_sources() if new else ()
-        new = [row for row in new if row.source not in stopped]
         if new:
             append_rows(spark, self.lake, new)
             self.encodings = Encodings((*known.rows, *new))
-        self.recorded.update({source: more[source] for source in more.keys() - set(stopped)})
+        self.recorded.update(more)
 
     def known_encodings(self, spark: SparkSession) -> Encodings:
         """What is known of how sources write values and halves; empty where no format leaves that open."""

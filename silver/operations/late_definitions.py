@@ -47,7 +47,7 @@ def decode_redefined(
         upgrade_tables(spark, state.lake, state.config)
     notes, errors = list[str](), list[MainstemError]()
     for source, tables in due.items():
-        state.definitions = state.encodings = None  # the batches may have run in another process
+        state.forget_shown()  # the batches may have run in another process
         others, refused = _tables_that_differ(spark, state, source, tables), set[TableName]()
         for names, result in _redecoded(spark, state, source, others):
             if isinstance(result, MainstemError):

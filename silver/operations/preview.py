@@ -25,10 +25,8 @@ from framework.spark.tuning import tune_for_rows
 from silver.batches import batch_counts, changes_table
 from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch
 from silver.batches.changes_table import changes_of
-from silver.batches.decisions import decide_outcomes
-from silver.batches.decoding import decode_batch
+from silver.batches.decided_batch import decide_batch
 from silver.batches.landings import find_restarts, identify
-from silver.batches.partition_progress import order_by_partition
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
 from silver.epochs.history import advice
@@ -59,9 +57,9 @@ def preview(run: Run) -> Preview:
     stops = find_restarts(known, state.lake, state.source_epochs(spark)) if looked_at else []
     found = replace(found, stops=tuple(stops))
     batch = (last_batch_id(spark, state) // BATCH_ID_STEP + 1) * BATCH_ID_STEP
-    staged, contents, _ = decode_batch(_place(run, "staged"), known, state, found, batch)
-    decided = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents)
-    rows, stops = decided.rows, list(decided.stops)
+    result = decide_batch(_place(run, "staged"), known, state, found, batch)
+    staged, contents = result.staged, result.contents
+    rows, stops = result.decided.rows, list(result.decided.stops)
     changes_of(rows.withColumn("batch", F.lit(batch).cast("long"))).write.parquet(_place(run, "changes"))
     changes = read_parquet(spark, CHANGES, _place(run, "changes"))
     counts = batch_counts.count_rows(changes, found.landed_at)

@@ -22,14 +22,14 @@ from framework.contracts.table_names import (
     QUARANTINE_TABLE,
     REPAIRS_TABLE,
 )
-from framework.contracts.table_schemas import CHANGES, MESSAGES, QUARANTINE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_ID, MESSAGES, QUARANTINE
 from framework.lakehouse.commits import OPERATION_SQL, OVERWRITE
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
 from silver.batches import encodings, partition_progress
 from silver.batches.contents import evidence_by_source
 from silver.batches.decoding import decode
-from silver.batches.landings import identify_all
+from silver.batches.landings import identify_all, outcomes_in_epochs
 from silver.batches.run_state import RunState
 from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.stream import repair_log
@@ -108,7 +108,7 @@ def _encodings(spark: SparkSession, state: RunState, known: Collection[str], *, 
         encodings.append_rows(spark, lake, rows)
         state.encodings = None
     state.append_definitions(spark, last)
-    state.definitions = None  # the table may have some whose messages are gone
+    state.forget_shown()  # the table may have some whose messages are gone
     if is_older:
         return f"{name} was an older copy: what {MESSAGES_TABLE} and {CHANGES_TABLE} show has been added"
     if not rows:
@@ -119,11 +119,16 @@ def _encodings(spark: SparkSession, state: RunState, known: Collection[str], *, 
 def _shown_modes(
     spark: SparkSession, state: RunState, sources: Sequence[str], last: int
 ) -> list[encodings.EncodingRow]:
-    """What the messages of these sources show of their modes, and which sources wait for modes."""
-    lake = state.lake
+    """What the messages of these sources show of their modes, and which sources wait for modes.
+
+    Messages without an outcome show it when they get one: their epoch may not have begun.
+    """
+    lake, known = state.lake, state.source_epochs(spark)
     messages = lake.rows(spark, MESSAGES_TABLE, MESSAGES).where(F.col("source").isin(*sources))
+    outcomes = outcomes_in_epochs(lake.rows(spark, CHANGES_TABLE, CHANGES), known).select(*MESSAGE_ID)
+    decided = identify_all(messages, lake, known).join(outcomes.distinct(), list(MESSAGE_ID), "left_semi")
     state.encodings = encodings.Encodings()
-    decoded = decode(identify_all(messages, lake, state.source_epochs(spark)), state)
+    decoded = decode(decided, state)
     shown = decoded.groupBy("source").agg(F.collect_set("evidence").alias("evidence")).collect()
     seen = evidence_by_source(shown)
     rows = encodings.read_encodings(spark, lake).news(seen, last)

@@ -60,6 +60,7 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
             is_derived = newest < 0 or batch_counts.counts_of(spark, state.lake, newest)
             if len(sources) == 1 or not is_derived:  # the next run repeats what follows from the last batch
                 raise
+            state.forget_shown()
             state.tries.note(name)
             failed = epochs.failed_row(name, max(newest, history.last_batch(name)), brief(error))
             if history.failure(name) != failed.detail:
@@ -119,7 +120,7 @@ def _reconsider(spark: SparkSession, state: RunState, stopped: epochs.StoppedSou
     tune_for_lakehouse(spark, state.lake)
     unread = without_outcome_identified(_messages(spark, state, stopped.source), state)
     with materialize(unread, state.lake, "reconsidered") as new:
-        staged = decode(new, state).where("kind <> 'quarantined'")
+        staged = _decoded_only_here(new, state)
         found = starts.with_landings(new, _stops_in(staged, state, stopped.source))
     rows = [
         epochs.stopped_row(stop, stopped.epoch, stopped.batch)
@@ -203,13 +204,23 @@ def _first_of(new: DataFrame) -> list[StopPoint]:
 
 def _starts(new: DataFrame, state: RunState, stopped: epochs.StoppedSource) -> list[StopPoint]:
     """Where unread messages show the new epoch: at the stops, later signs of it, and messages after those."""
-    staged = decode(new, state).where("kind <> 'quarantined'")
+    staged = _decoded_only_here(new, state)
     more = _stops_in(staged, state, stopped.source)
     extents = state.extents(new.sparkSession, [stopped.source])
     recorded = starts.with_restarts(new, stopped.stops)
     return starts.with_landings(
         new, resets.spread_stop_points(staged, [*recorded, *find_restarts(new), *more], extents)
     )
+
+
+def _decoded_only_here(new: DataFrame, state: RunState) -> DataFrame:
+    """What unread messages say, but for those that are refused; the run learns nothing from them.
+
+    They are decoded in the epoch before the one that may begin with them.
+    """
+    staged = decode(new, state).where("kind <> 'quarantined'")
+    state.forget_shown()
+    return staged
 
 
 def _messages(spark: SparkSession, state: RunState, name: str) -> DataFrame:

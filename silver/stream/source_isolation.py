@@ -14,10 +14,8 @@ from framework.errors import MainstemError, brief
 from framework.lakehouse.staging import discard_staging, staging_folder
 from silver.batches.arrival import batch_extent
 from silver.batches.changes_table import is_committed
-from silver.batches.decisions import decide_outcomes
-from silver.batches.decoding import decode_batch
+from silver.batches.decided_batch import decide_batch
 from silver.batches.landings import identify_all
-from silver.batches.partition_progress import order_by_partition
 from silver.batches.process import process_batch
 from silver.batches.run_state import RunState
 from silver.epochs import history as epochs
@@ -65,17 +63,16 @@ def _failing(messages: DataFrame, state: RunState) -> dict[str, str]:
 
 def _failure(messages: DataFrame, state: RunState) -> str | None:
     """Why the messages of one source cannot be decoded, None if they can; nothing is written."""
-    known, place = state.encodings, staging_folder(state.lake, _STAGING)
+    place = staging_folder(state.lake, _STAGING)
     try:
         found = batch_extent(messages, state.config)
         mine = identify_all(messages, state.lake, state.source_epochs(messages.sparkSession))
-        staged, contents, _ = decode_batch(place, mine, state, found, batch=0)
-        rows = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents).rows
+        rows = decide_batch(place, mine, state, found, batch=0).decided.rows
         rows.write.format("noop").mode("overwrite").save()
     except Exception as error:
         return brief(error)
     finally:
-        state.encodings = known  # what the values show is recorded when the batch is committed
+        state.forget_shown()
         discard_staging(state.lake, _STAGING)
     return None
 
