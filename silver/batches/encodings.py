@@ -147,8 +147,12 @@ class Encodings:
                 found.setdefault(row.source, []).append(definition)
         return {source: definitions_by_table(definitions) for source, definitions in found.items()}
 
-    def redefined(self) -> list[RedefinedTable]:
-        """The tables whose earlier rows may not be in accordance with their definitions."""
+    def redefined(self, last: int | None = None) -> list[RedefinedTable]:
+        """The tables whose earlier rows may not be in accordance with their definitions.
+
+        `last` is the last committed batch: a later one is recorded here, but its definitions are not known
+        until it is committed. Without it, all are given.
+        """
         done: dict[tuple[str, str | None], int] = {}
         due: dict[tuple[str, str | None], list[EncodingRow]] = {}
         for row in self.rows:
@@ -160,6 +164,7 @@ class Encodings:
         found = []
         for (source, kind), rows in due.items():
             left = [row for row in rows if row.batch > done.get((source, kind), -1)]
+            left = [row for row in left if last is None or row.batch <= last]
             if left:
                 database, schema, table = json.loads(kind or "[null, null, null]")
                 since, batch = min(row.modes for row in left), max(row.batch for row in left)

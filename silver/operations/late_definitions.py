@@ -26,6 +26,7 @@ from silver.batches.landings import HOLDS_COORDINATES, identify_all, upgrade_tab
 from silver.batches.run_state import RunState
 from silver.changes.decode import SourcePlan, read_events
 from silver.operations.redecode import RedecodeResult, named_few, redecode_tables, rows_of_tables
+from silver.stream.resume import last_batch_id
 
 
 def decode_redefined(
@@ -38,7 +39,8 @@ def decode_redefined(
     if not any(plan.format.has_table_definitions for plan in state.plans.values()):
         return (), ()
     due: dict[str, dict[TableName, RedefinedTable]] = {}
-    for redefined in read_encodings(spark, state.lake).redefined():
+    known = read_encodings(spark, state.lake)
+    for redefined in known.redefined(last_batch_id(spark, state)) if known.redefined() else ():
         name = TableName(redefined.table[0], redefined.table[1], str(redefined.table[2]))
         settings = state.config.settings(redefined.source, name.database, name.schema, name.table)
         if redefined.source in state.plans and not settings.exclude:

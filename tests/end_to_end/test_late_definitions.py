@@ -12,6 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
+from silver.batches import process
+from tests.end_to_end.test_decode_again import dying_at
 from tests.end_to_end.test_identity import TS, Topics
 
 ID = {"name": "id", "typeName": "INT", "typeExpression": "INT"}
@@ -141,3 +143,19 @@ def test_the_rows_of_a_dump_have_the_types_of_a_definition_that_lands_later(
         2: "2024-02-29 10:00:00",
     }
     assert topics.status()["tables"][0]["bad_values"] == 0
+
+
+@pytest.mark.slow
+def test_a_definition_is_late_also_if_its_batch_was_not_committed_at_first(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium, decimals: base64"})
+    topics.land("feed", [row(0, {"id": 1, "total": -1, "price": "AOM="})])
+    assert run(topics) == []
+    topics.land("feed", [definition(0, 50, ID, TOTAL, price(2))])
+    with monkeypatch.context() as patched:
+        patched.setattr(process, "crash_point", dying_at("silver.before_changes"))
+        assert topics.command("run")[0] == 1
+    assert topics.command("replay")[0] == 0
+    assert run(topics) == ["note: shop.item: decoded again, because its definition came after rows"]
+    assert topics.rows("shop/item") == [{"id": 1, "total": Decimal(2**64 - 1), "price": Decimal("2.27")}]

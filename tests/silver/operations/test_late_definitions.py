@@ -87,6 +87,15 @@ def test_a_table_is_due_until_its_rows_are_read_again() -> None:
     assert due.since == sequence_of(1, (300,), None)
 
 
+def test_a_table_is_not_due_before_the_batch_that_defines_it_is_committed() -> None:
+    rows = tuple(redefined_row("feed", TABLE, (1, 500), batch) for batch in (3000, 5000))
+    (due,) = Encodings(rows).redefined(4001)
+    assert due.batch == 3000
+    assert Encodings((*rows, read_again_row(due))).redefined(4001) == []
+    (due,) = Encodings((*rows, read_again_row(due))).redefined(5000)
+    assert due.batch == 5000
+
+
 @pytest.mark.parametrize(
     ("since", "top", "is_late"),
     [
