@@ -96,13 +96,11 @@ def _tables_that_differ(
         samples.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi"
     )
     schemas = lake.rows(spark, SCHEMAS_TABLE, SCHEMAS).select("schema_id", F.col("columns").alias("declared"))
-    messages = (
-        identify_all(near, lake, state.source_epochs(spark))
-        .where(HOLDS_COORDINATES)
-        .select(*MESSAGE_ID, "key", "value", "headers", F.unix_micros("timestamp").alias("stamp"))
-    )
+    identified = identify_all(near, lake, state.source_epochs(spark)).where(HOLDS_COORDINATES)
+    stamp = F.unix_micros("timestamp").alias("stamp")
+    messages = identified.select(*MESSAGE_ID, "key", "value", "headers", stamp)
     found = samples.join(schemas, "schema_id", "left").join(messages, list(MESSAGE_ID), "left")
-    plan, others = state.plans_for(near)[source], set[TableName]()
+    plan, others = state.plans_for(identified)[source], set[TableName]()
     for row in found.toLocalIterator():
         name = TableName(row["database"], row["schema"], row["table"])
         if name not in others and differs(row, plan):

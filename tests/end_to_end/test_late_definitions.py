@@ -159,3 +159,15 @@ def test_a_definition_is_late_also_if_its_batch_was_not_committed_at_first(
     assert topics.command("replay")[0] == 0
     assert run(topics) == ["note: shop.item: decoded again, because its definition came after rows"]
     assert topics.rows("shop/item") == [{"id": 1, "total": Decimal(2**64 - 1), "price": Decimal("2.27")}]
+
+
+@pytest.mark.slow
+def test_rows_whose_messages_have_no_key_are_read_by_a_definition_that_lands_later(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"})
+    topics.land("feed", [json.dumps(json.loads(row(0, {"id": 1, "total": -1})) | {"key": None})])
+    assert run(topics) == []
+    topics.land("feed", [definition(0, 50, ID, TOTAL)])
+    assert run(topics) == ["note: shop.item: decoded again, because its definition came after rows"]
+    assert [found["total"] for found in topics.rows("shop/item")] == [Decimal(2**64 - 1)]
