@@ -27,6 +27,8 @@ from pyspark.sql import functions as F
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import ENCODINGS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.newest_tables import newest_tables
+from framework.lakehouse.table_reader import Query
 from framework.spark.local_frame import local_frame
 from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.changes.decode import SourcePlan
@@ -43,6 +45,7 @@ from silver.values.sequence import sequence_of
 
 WAITING_REASONS = frozenset({str(Reason.ENCODING_UNKNOWN), str(Reason.ENCODING_CONTRADICTED)})
 _ROW = "source string, state string, kind string, modes string, batch bigint"
+_EVERY = Query(ENCODINGS_TABLE, "SELECT `source`, `state`, `kind`, `modes`, `batch` FROM {rows}")
 _SHOWN, _WAITING, _TAKEN = "shown", "waiting", "taken"
 _REDEFINED, _READ_AGAIN, _DEFINED = "redefined", "read_again", "defined"
 
@@ -213,10 +216,8 @@ def read_again_row(redefined: RedefinedTable) -> EncodingRow:
 
 def read_encodings(spark: SparkSession, lake: Lakehouse) -> Encodings:
     """The rows of `ops/encodings`; none where the table does not exist."""
-    if not lake.exists(spark, ENCODINGS_TABLE):
-        return Encodings()
-    rows = lake.read(spark, ENCODINGS_TABLE).select(*EncodingRow.__slots__).collect()
-    return Encodings(tuple(EncodingRow(*row) for row in rows))
+    rows = newest_tables(spark, lake).rows(_EVERY)
+    return Encodings(tuple(EncodingRow(**row) for row in rows))
 
 
 def append_rows(spark: SparkSession, lake: Lakehouse, rows: Iterable[EncodingRow]) -> None:

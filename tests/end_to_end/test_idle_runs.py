@@ -19,8 +19,10 @@ from framework.pipeline.idle_run import run_idle
 from framework.pipeline.run import apply_waiting
 from framework.spark.no_session import SessionNeeded, no_session, require_session
 from silver.layer import LAYER as SILVER
-from tests.end_to_end.idle_tries import without_open_session
+from tests.end_to_end.idle_tries import try_idle, without_open_session
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
+from tests.end_to_end.test_identity import Topics
+from tests.end_to_end.test_late_definitions import ID, definition, price, row
 from tests.end_to_end.test_without_java import command
 
 QUALITY = "quality: {scan: counted}\n"
@@ -230,3 +232,16 @@ def test_an_excluded_table_is_refused_before_anything_is_decoded(copy: Path) -> 
     with pytest.raises(ConfigurationError, match="TABLE_EXCLUDED"):
         apply_waiting(load_config(file, formats=SILVER.options()), "gold", "shop.tmp_1")
     assert json.loads(command(copy, "status", "--json").stdout)["messages"] == 2
+
+
+@pytest.mark.slow
+def test_a_source_whose_encodings_are_recorded_needs_no_session(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = Topics(tmp_path, capsys, {"landing": "format: debezium"})
+    topics.land("landing", [definition(0, 50, ID, price(2)), row(0, {"id": 1, "price": "AOM="})])
+    settle(tmp_path)
+    for _ in range(2):
+        assert topics.command("run")[0] == 0
+    assert (tmp_path / "lakehouse/ops/encodings").exists()
+    assert try_idle(load_config(tmp_path / "mainstem.yml", formats=SILVER.options())) is not None
