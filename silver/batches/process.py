@@ -57,7 +57,7 @@ def process_batch(
     """Commit the outcomes of these rows of `bronze/messages` once, and derive what follows.
 
     Returns how many messages there were. A replay of quarantined messages commits those that it can decode
-    now, and stores the new reason of the others.
+    now, and those of their rows that it refuses for the first time. It stores the new reason of the others.
     """
     spark = messages.sparkSession
     found = batch_extent(messages, state.config, state.files)
@@ -128,7 +128,7 @@ def _commit(messages: DataFrame, batch: int, state: RunState, arrived: BatchExte
         outcomes_before = outcomes_in_epochs(
             lake.rows(spark, CHANGES_TABLE, CHANGES), state.source_epochs(spark)
         )
-        rows = replays.drop_already_decoded(rows.where("kind <> 'quarantined'"), outcomes_before, messages)
+        rows = replays.drop_already_decoded(rows, outcomes_before, messages)
     user_metadata = json.dumps({"batch": batch, "messages": arrived.messages})
     once = state.transaction("changes", batch)
     decided = replace(decided, are_as_decoded=decided.are_as_decoded and not is_replay)

@@ -12,20 +12,28 @@ from silver.changes.staged_rows import OF_FIRST_LANDING
 def drop_already_decoded(rows: DataFrame, outcomes: DataFrame, messages: DataFrame) -> DataFrame:
     """Drop rows whose event has an outcome: some rows of a message may be decoded when others are refused.
 
-    A released half is completed by its whole update, not by the half itself.
+    A released half is completed by its whole update, not by the half itself. A row that is refused is kept
+    only where its event has no outcome at all: a message that was refused as a whole may turn out to have
+    more rows than the one that stands for it.
     """
     at = list(MESSAGE_ID)
-    decoded = outcomes.where("kind NOT IN ('quarantined', 'half')").where(
-        OF_FIRST_LANDING
-    )  # a half that waited may be refused when its other half comes
+    own = messages.where("relanding IS NULL").select(*at).distinct()
+    # a half that waited may be refused when its other half comes
+    is_decoded = ~F.col("kind").isin("quarantined", "half")
     is_whole = F.col("half").isNull() | (F.col("kind") != "row")
-    decoded = (
-        decoded.withColumn("is_whole", is_whole)
-        .join(messages.where("relanding IS NULL").select(*at), at, "left_semi")
+    known = (
+        outcomes.where(OF_FIRST_LANDING)
+        .join(own, at, "left_semi")
         .groupBy(*at, "ordinal")
-        .agg(F.max("is_whole").alias("is_whole"))
+        .agg(F.max(F.when(is_decoded, is_whole)).alias("is_whole"))
+        .withColumn("has_outcome", F.lit(True))
     )
     completes = F.col("half").isNull() & F.col("paired_with").isNotNull()
-    joined = rows.join(decoded, [*at, "ordinal"], "left")
+    # halves that waited come from other messages: they wait on where they would be refused
+    joined = rows.join(known, [*at, "ordinal"], "left").join(
+        own.withColumn("is_own", F.lit(True)), at, "left"
+    )
+    is_new_refusal = F.col("is_own") & F.col("has_outcome").isNull()
     is_new = F.col("is_whole").isNull() | (~F.col("is_whole") & completes)
-    return joined.where(is_new).select(*(F.col(f"`{n}`") for n in rows.columns))
+    is_kept = F.when(F.col("kind") == "quarantined", is_new_refusal).otherwise(is_new)
+    return joined.where(is_kept).select(*(F.col(f"`{n}`") for n in rows.columns))
