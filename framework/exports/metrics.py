@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from framework.naming import present_parts, quoted
 from framework.report.model import PartitionOffset, Report, TableKey
-from framework.report.summary import parts, source_facts, table_facts, unaccounted
+from framework.report.summary import parts, source_facts, table_facts, totals, unaccounted
 
 _OUTCOMES = {
     "row": "change",
@@ -154,13 +154,16 @@ def _table_metrics(report: Report) -> Iterator[Metric]:
 
 
 def _quality_metrics(report: Report) -> Iterator[Metric]:
-    failed = Counter(str(check.severity) for check in report.checks or () if check.success is False)
+    sums = totals(report)
     yield Metric(
         "mainstem_quality_failed_checks",
         "Quality checks that fail, by severity.",
         []
         if report.checks is None
-        else [(_labels(severity=severity), failed[severity]) for severity in ("error", "warn")],
+        else [
+            (_labels(severity="error"), sums.checks_failed),
+            (_labels(severity="warn"), sums.checks_warned),
+        ],
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from urllib.parse import urlsplit, urlunsplit
@@ -18,7 +19,15 @@ from framework.pipeline.layer import View
 from framework.pipeline.message_counts import accounts, accounts_of_refused
 from framework.report import queries, row_mapping
 from framework.report.judged import standing
-from framework.report.model import PartitionOffset, Report, Source, Table
+from framework.report.model import (
+    BadValueCount,
+    CheckCount,
+    PartitionOffset,
+    Report,
+    Source,
+    Table,
+    TableKey,
+)
 from framework.report.summary import APPLIED_KINDS, unaccounted
 
 _THREADS = 4
@@ -46,6 +55,7 @@ def collect(view: View) -> Report:
         for row in found["tables"]
     )
     checks = standing(map(row_mapping.check, found["checks"]), tables_now, config)
+    more_checks = standing(_more_checks(found["checks"], tables), tables_now, config)
     report = Report(
         pipeline=config.pipeline,
         lakehouse=describe_lakehouse(lake),
@@ -65,8 +75,10 @@ def collect(view: View) -> Report:
         dismissed=tuple(map(row_mapping.dismissed, found["dismissed"])),
         schema_changes=tuple(changes[: queries.MAX_CHANGES]),
         bad_values=tuple(map(row_mapping.bad_values, found["bad_values"])),
+        more_bad_values=tuple(_more_bad_values(found["bad_values"], tables)),
         batches=tuple(map(row_mapping.batch, found["batches"])),
         checks=checks if tables.exists(QUALITY_RESULTS_TABLE) else None,
+        more_checks=more_checks,
         verdicts=tuple(map(row_mapping.verdict, found["verdicts"])),
     )
     report = replace(report, accounts=tuple(map(row_mapping.account, accounts_of_refused(tables))))
@@ -105,6 +117,31 @@ def _batches_behind(found: dict[str, Sequence[Row]], tables: TableReader, first:
         and row["newest_batch"] > batch
     ]
     return tables.rows(queries.BATCHES_AFTER, first=max(min(behind), first - 1)) if behind else ()
+
+
+def _more_checks(listed: Sequence[Row], tables: TableReader) -> Iterator[CheckCount]:
+    """How many checks are not in the list, where it is cut."""
+    if len(listed) < queries.MAX_CHECKS:
+        return
+    names = [field.name for field in fields(CheckCount)][:-1]
+    shown = Counter(tuple(row[name] for name in names) for row in listed)
+    for row in tables.rows(queries.CHECK_COUNTS):
+        key = tuple(row[name] for name in names)
+        if row["rows"] > shown[key]:
+            yield CheckCount(**dict(zip(names, key, strict=True)), rows=row["rows"] - shown[key])
+
+
+def _more_bad_values(listed: Sequence[Row], tables: TableReader) -> Iterator[BadValueCount]:
+    """How many bad cells are not in the list, where it is cut."""
+    if len(listed) < queries.MAX_BAD_VALUES:
+        return
+    shown: Counter[TableKey] = Counter()
+    for row in listed:
+        shown[row_mapping.table_key(row)] += row["rows"] or 0
+    for row in tables.rows(queries.BAD_VALUE_COUNTS):
+        key = row_mapping.table_key(row)
+        if (row["rows"] or 0) > shown[key]:
+            yield BadValueCount(key, row["rows"] - shown[key])
 
 
 def _source(name: str, config: Config) -> Source:

@@ -19,6 +19,7 @@ from framework.naming import dotted_name
 from framework.report.check_text import claim, failing_key, outcome
 from framework.report.flow_layout import flow
 from framework.report.model import Refused, Report
+from framework.report.queries import MAX_CHECKS
 from framework.report.summary import findings, level, source_facts, totals
 from framework.report.table_panels import shown_tables
 from framework.report.trend_layout import trends
@@ -45,7 +46,7 @@ def html(report: Report) -> str:
         f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'"
     )
-    found = findings(report)
+    found, sums = findings(report), totals(report)
     failed = [check for check in report.checks or () if not check.success]
     passed = sorted((check for check in report.checks or () if check.success), key=_order)
     shown_of = shown_tables(report)
@@ -62,7 +63,7 @@ def html(report: Report) -> str:
             level=level(report),
             verdict=_VERDICTS[level(report)],
             findings=found,
-            totals=totals(report),
+            totals=sums,
             tables=shown_of.tables,
             more_tables=shown_of.more,
             table_count=len(report.tables),
@@ -73,8 +74,11 @@ def html(report: Report) -> str:
             trends=trends(report),
             failed=_by_severity(failed),
             passed=passed[:_MOST_CHECKS],
-            failed_count=len(failed),
-            passed_count=len(passed),
+            failed_count=sums.checks_failed + sums.checks_warned + sums.checks_unjudged,
+            passed_count=sums.checks_passed,
+            check_count=sums.checks_failed + sums.checks_warned + sums.checks_unjudged + sums.checks_passed,
+            most_checks=MAX_CHECKS,
+            more_bad_values=sum(more.rows for more in report.more_bad_values),
             outcome=lambda check: outcome(check, formats.get(check.source or "", "")),
             place=lambda source, item: place_text(
                 item.topic, item.partition, item.offset, is_file=source in files

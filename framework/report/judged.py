@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from framework.config.model import Config
 from framework.contracts.quality import QualityResult
-from framework.report.model import Table, TableKey
+from framework.report.model import CheckCount, Table, TableKey
+
+_Check = TypeVar("_Check", QualityResult, CheckCount)
 
 
-def standing(
-    checks: Iterable[QualityResult], tables: Iterable[Table], config: Config
-) -> tuple[QualityResult, ...]:
-    """The newest results that the next run would judge again, or keep as they are.
+def standing(checks: Iterable[_Check], tables: Iterable[Table], config: Config) -> tuple[_Check, ...]:
+    """The newest results, or numbers of them, that the next run would judge again, or keep as they are.
 
     Args:
-        checks: The newest results of each table and source.
+        checks: The newest results of each table and source, or how many there are.
         tables: The tables, with their states.
         config: The configuration.
     """
@@ -25,7 +26,7 @@ def standing(
     return tuple(check for check in checks if _is_judged(check, judged, config))
 
 
-def _is_judged(check: QualityResult, judged: set[TableKey], config: Config) -> bool:
+def _is_judged(check: QualityResult | CheckCount, judged: set[TableKey], config: Config) -> bool:
     if check.source is None:  # messages and changes of all sources
         return True
     if check.source not in config.sources:

@@ -209,6 +209,28 @@ class BadValues:
 
 
 @dataclass(frozen=True, slots=True)
+class BadValueCount:
+    """How many bad cells of a table the list of bad values leaves out."""
+
+    table_key: TableKey
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCount:
+    """How many newest checks of a table, or of what is no table, with one outcome the list leaves out."""
+
+    layer: str
+    source: str | None
+    database: str | None
+    schema: str | None
+    table: str | None
+    severity: str
+    success: bool | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of the quality step of one run: failed checks by severity."""
 
@@ -258,7 +280,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The whole report. Lists are newest first and bounded; `checks` is None if no check has run yet."""
+    """The whole report. Lists are newest first and bounded; `checks` is None if no check has run yet.
+
+    `more_checks` and `more_bad_values` count what the lists of these leave out.
+    """
 
     pipeline: str
     lakehouse: str
@@ -278,5 +303,7 @@ class Report:
     schema_changes: tuple[SchemaChange, ...] = ()
     bad_values: tuple[BadValues, ...] = ()
     batches: tuple[Batch, ...] = ()
+    more_bad_values: tuple[BadValueCount, ...] = ()
     checks: tuple[QualityResult, ...] | None = None
+    more_checks: tuple[CheckCount, ...] = ()
     verdicts: tuple[Verdict, ...] = ()

@@ -18,6 +18,8 @@ from framework.contracts.table_names import (
 from framework.lakehouse.table_reader import Query
 
 MAX_CHANGES = 300
+MAX_CHECKS = 5000
+MAX_BAD_VALUES = 500
 MAX_TEXT = 500
 """How many characters of a text are shown."""
 
@@ -135,6 +137,21 @@ _CHECKS = Query(
     "`schema` NULLS FIRST, `table` NULLS FIRST, `layer` NULLS FIRST, `rule` LIMIT 5000",
 )
 """The newest results of each table: a run that judges a table anew writes the results of all its rules."""
+CHECK_COUNTS = Query(
+    QUALITY_RESULTS_TABLE,
+    "SELECT `layer`, `source`, `database`, `schema`, `table`, `severity`, `success`, count(*) AS `rows` "
+    "FROM (SELECT *, max(`started_at`) OVER (PARTITION BY `source`, `database`, `schema`, `table`, "
+    "`layer`) AS `newest` FROM {rows}) AS dated WHERE `started_at` = `newest` "
+    "GROUP BY `layer`, `source`, `database`, `schema`, `table`, `severity`, `success`",
+)
+"""How many of the newest results each table has; asked only where the list of them is cut."""
+BAD_VALUE_COUNTS = Query(
+    BAD_VALUES_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, sum(CASE WHEN `reason` = 'not_listed' "
+    "THEN try_cast(`text` AS bigint) ELSE 1 END) AS `rows` FROM {rows} "
+    "GROUP BY `source`, `database`, `schema`, `table`",
+)
+"""How many bad cells each table has; asked only where the list of them is cut."""
 _VERDICTS = Query(
     QUALITY_RESULTS_TABLE,
     "SELECT `run_id`, min(`started_at`) AS `started_at`, "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from framework.contracts.events import KINDS_OF_PAIRS
-from framework.report.model import OutcomeCount, Report, Stop, Table, Waiting
+from framework.report.model import OutcomeCount, Report, Stop, Table, TableKey, Waiting
 from framework.text.formatting import quantity
 
 CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
@@ -133,8 +133,7 @@ def totals(report: Report) -> Totals:
     for outcome in report.outcomes:
         kinds[outcome.kind] += outcome.rows
     counted = [table.rows for table in report.tables if table.replica is not None]
-    checks = report.checks or ()
-    failed = [check.severity for check in checks if check.success is False]
+    checks = _check_counts(report)
     return Totals(
         messages=report.messages,
         changes=kinds["row"],
@@ -146,12 +145,12 @@ def totals(report: Report) -> Totals:
         quarantined=sum(refusal.rows for refusal in report.refusals),
         excluded=kinds["excluded"],
         rows=None if any(rows is None for rows in counted) else sum(rows or 0 for rows in counted),
-        bad_values=sum(bad.rows for bad in report.bad_values),
+        bad_values=_bad_values(report).total(),
         late=sum(table.late for table in report.tables),
-        checks_failed=sum(severity == "error" for severity in failed),
-        checks_warned=sum(severity != "error" for severity in failed),
-        checks_passed=sum(check.success is True for check in checks),
-        checks_unjudged=sum(check.success is None for check in checks),
+        checks_failed=checks[False, True],
+        checks_warned=checks[False, False],
+        checks_passed=checks[True, True] + checks[True, False],
+        checks_unjudged=checks[None, True] + checks[None, False],
         merged_halves=sum(outcome.merged for outcome in report.outcomes if outcome.kind in KINDS_OF_PAIRS),
         key_change_halves=sum(account.key_halves for account in report.accounts),
         further_rows=_further(report),
@@ -160,15 +159,31 @@ def totals(report: Report) -> Totals:
     )
 
 
+def _check_counts(report: Report) -> Counter[tuple[bool | None, bool]]:
+    """The number of checks by their outcome, and by whether they are of severity error."""
+    found = Counter((check.success, check.severity == "error") for check in report.checks or ())
+    for more in report.more_checks:
+        found[more.success, more.severity == "error"] += more.rows
+    return found
+
+
+def _bad_values(report: Report) -> Counter[TableKey]:
+    """The number of bad cells of each table."""
+    found: Counter[TableKey] = Counter()
+    for group in report.bad_values:
+        found[group.table_key] += group.rows
+    for more in report.more_bad_values:
+        found[more.table_key] += more.rows
+    return found
+
+
 def table_facts(report: Report) -> list[TableFacts]:
     """The facts of each table: parked ones first, then by name."""
     outcomes: dict[object, list[OutcomeCount]] = defaultdict(list)
     for outcome in report.outcomes:
         outcomes[outcome.table_key].append(outcome)
     waiting = {w.table_key: w.rows for w in report.waiting}
-    bad: Counter[object] = Counter()
-    for group in report.bad_values:
-        bad[group.table_key] += group.rows
+    bad = _bad_values(report)
     lines = []
     for table in report.tables:
         mine = outcomes[table.table_key]

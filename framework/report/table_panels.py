@@ -8,11 +8,20 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from framework.contracts.quality import QualityResult
-from framework.report.model import BadValues, Column, PastRun, Report, SchemaChange, Table, TableResult
+from framework.report.model import (
+    BadValues,
+    CheckCount,
+    Column,
+    PastRun,
+    Report,
+    SchemaChange,
+    Table,
+    TableResult,
+)
 from framework.report.summary import TableFacts, table_facts
 from framework.report.trend_layout import Trend, applied_trend
 from framework.text import row_trace
@@ -48,6 +57,7 @@ class Panel:
     columns: tuple[Column, ...]
     more_columns: int
     failed: tuple[QualityResult, ...]
+    more_failed: int
     passed: tuple[QualityResult, ...]
     more_passed: int
     trend: Trend | None
@@ -69,16 +79,13 @@ class ShownTables:
 def shown_tables(report: Report) -> ShownTables:
     """The tables that the page shows, at most MOST_TABLES, and the panels of at most MOST_PANELS of them."""
     facts = table_facts(report)
-    checks: defaultdict[Subject, list[QualityResult]] = defaultdict(list)
-    for check in report.checks or ():
-        if check.layer == "gold" or check.database is not None:
-            checks[check.source, check.database, check.schema, check.table].append(check)
+    checks = _checks_by_table(report)
 
     def urgency(line: TableFacts) -> tuple[bool, bool, bool, float]:
         mine = checks[_subject(line.table)]
         return (
             line.table.state != "parked",
-            all(check.success for check in mine),
+            all(check.success for check in mine.listed) and all(more.success for more in mine.more),
             not (line.behind or line.bad_values or line.waiting),
             -(line.table.event_time or _LONG_AGO).timestamp(),
         )
@@ -96,30 +103,55 @@ def shown_tables(report: Report) -> ShownTables:
     return ShownTables(tuple(shown), panels, len(facts) - len(shown))
 
 
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """The newest checks of a table, and how many the report's list leaves out."""
+
+    listed: list[QualityResult] = field(default_factory=list)
+    more: list[CheckCount] = field(default_factory=list)
+
+
+def _checks_by_table(report: Report) -> defaultdict[Subject, _Checks]:
+    found: defaultdict[Subject, _Checks] = defaultdict(_Checks)
+    for check in report.checks or ():
+        if _is_of_table(check):
+            found[check.source, check.database, check.schema, check.table].listed.append(check)
+    for more in report.more_checks:
+        if _is_of_table(more):
+            found[more.source, more.database, more.schema, more.table].more.append(more)
+    return found
+
+
+def _is_of_table(check: QualityResult | CheckCount) -> bool:
+    return check.layer == "gold" or check.database is not None
+
+
 def _panel(
     report: Report,
     facts: TableFacts,
     anchor: str,
-    checks: Sequence[QualityResult],
+    checks: _Checks,
     runs: dict[str, list[RunChange]],
 ) -> Panel:
     table = facts.table
     mine = runs.get(table.table_key.name, [])
-    passed = [check for check in checks if check.success]
+    passed = [check for check in checks.listed if check.success]
+    more_passed = sum(more.rows for more in checks.more if more.success)
     of_table = (change for change in report.schema_changes if change.table_key == table.table_key)
     return Panel(
         anchor,
         facts,
         table.columns[:_MOST_COLUMNS],
         max(table.column_count - _MOST_COLUMNS, 0) if table.columns else 0,
-        tuple(check for check in checks if not check.success),
+        tuple(check for check in checks.listed if not check.success),
+        sum(more.rows for more in checks.more) - more_passed,
         tuple(passed[:_MOST_PASSED]),
-        max(len(passed) - _MOST_PASSED, 0),
+        max(len(passed) - _MOST_PASSED, 0) + more_passed,
         applied_trend([(run.finished_at, _rows(run.result)) for run in mine[:_MOST_BARS]]),
         tuple(mine[:_MOST_RUNS]),
         tuple(change for _, change in zip(range(_MOST_SCHEMA_CHANGES), of_table, strict=False)),
         tuple(bad for bad in report.bad_values if bad.table_key == table.table_key),
-        trace_command(table, checks),
+        trace_command(table, checks.listed),
     )
 
 

@@ -15,8 +15,10 @@ from framework.lakehouse.table_reader import Query, Row, Value
 from framework.pipeline.layer import Reading
 from framework.report import queries
 from framework.report.collect import collect
-from framework.report.model import Column
-from framework.report.summary import table_facts
+from framework.report.html_page import html
+from framework.report.model import CheckCount, Column
+from framework.report.summary import table_facts, totals
+from framework.report.table_panels import shown_tables
 from silver.layer import LAYER as SILVER
 from tests.silver.operations.test_new_outcomes import Judged
 
@@ -31,10 +33,13 @@ class Tables:
         self.applied = applied
         self.state, self.checks = "active", list[Row]()
         self.counted_from = 0
+        self.answers = dict[str, Sequence[Row]]()
         self.asked: list[tuple[Query, dict[str, Value]]] = []
 
     def rows(self, query: Query, **values: Value) -> Sequence[Row]:
         self.asked.append((query, values))
+        if query.sql in self.answers:
+            return self.answers[query.sql]
         if query is queries.QUERIES["outcomes"]:
             times = {"event_time": AT, "ingested_at": AT}
             return [{**ORDERS, "kind": "row", "rows": 9, "merged": 0, "newest_batch": 3_000, **times}]
@@ -140,3 +145,45 @@ def test_a_check_of_what_is_not_judged_any_more_is_left_out(
     report = collect(reading(tables, tmp_path, more))
     assert report.checks is not None
     assert len(report.checks) == is_shown
+
+
+def counted(check: Row, success: bool | None, rows: int) -> Row:
+    names = [field.name for field in fields(CheckCount)][:-1]
+    return {**{name: check[name] for name in names}, "success": success, "rows": rows}
+
+
+def test_totals_count_what_the_lists_leave_out(tmp_path: Path) -> None:
+    tables, gone = Tables(3_000), failed("gold", **{**ORDERS, "table": "gone"})
+    passed = {**OF_ORDERS, "success": True}
+    tables.checks = [OF_ORDERS, *[passed] * (queries.MAX_CHECKS - 1)]
+    tables.answers[queries.CHECK_COUNTS.sql] = [
+        counted(OF_ORDERS, success=False, rows=3),
+        counted(OF_ORDERS, success=True, rows=9_000),
+        counted(OF_ALL, success=None, rows=1),
+        counted(gone, success=False, rows=7),
+    ]
+    listed = {**ORDERS, "column": "a", "reason": "not_a_number", "rows": 2, "text": "x", "change_id": "c"}
+    tables.answers[queries.QUERIES["bad_values"].sql] = [listed] * queries.MAX_BAD_VALUES
+    tables.answers[queries.BAD_VALUE_COUNTS.sql] = [{**ORDERS, "rows": 1_010}]
+    report = collect(reading(tables, tmp_path))
+    sums = totals(report)
+    assert (sums.checks_failed, sums.checks_passed, sums.checks_unjudged) == (3, 9_000, 1)
+    assert sums.bad_values == 1_010
+    assert [facts.bad_values for facts in table_facts(report)] == [1_010]
+    (panel,) = shown_tables(report).panels
+    assert (len(panel.failed), panel.more_failed) == (1, 2)
+    assert len(panel.passed) + panel.more_passed == 9_000
+    page = html(report)
+    assert "not in the first 5,000 of the report" in page
+    assert "and 10 values of other columns and reasons" in page
+
+
+def test_what_is_not_left_out_is_not_counted_again(tmp_path: Path) -> None:
+    tables = Tables(3_000)
+    tables.checks = [OF_ORDERS]
+    report = collect(reading(tables, tmp_path))
+    assert (report.more_checks, report.more_bad_values) == ((), ())
+    asked = {query.sql for query, _ in tables.asked}
+    assert not asked & {queries.CHECK_COUNTS.sql, queries.BAD_VALUE_COUNTS.sql}
+    assert queries.QUERIES["checks"].sql.endswith(f"LIMIT {queries.MAX_CHECKS}")
+    assert queries.QUERIES["bad_values"].sql.endswith(f"LIMIT {queries.MAX_BAD_VALUES}")
