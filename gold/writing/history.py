@@ -83,7 +83,9 @@ def ordered_effects(
     all_effects = all_effects.select(*keys, *carried)
     if truncates:
         all_effects = all_effects.unionByName(_truncate_effects(all_effects, keys, truncates))
-    once = Window.partitionBy(*keys, "sequence", "is_upsert").orderBy(*map(F.desc, ORDER))
+    # where deletes have no effect, a row that left its key at the position of a delete has left
+    leaves = [F.desc(~F.col("is_upsert") & F.col("is_key_change"))] if truncates is None else []
+    once = Window.partitionBy(*keys, "sequence", "is_upsert").orderBy(*leaves, *map(F.desc, ORDER))
     all_effects = all_effects.withColumn("n", F.row_number().over(once)).where("n = 1").drop("n")
     if profile.has_key_changes:
         all_effects = drop_superseded_leaves(all_effects, keys)

@@ -63,7 +63,7 @@ def _with_note(place: tuple[Any, ...], count: int) -> dict[str, Any]:
     rows, were = quantity(count, "row"), noun_for(count, "was", "were")
     note = (
         f"source {late['source']}, {name}: {rows} of a snapshot came after changes, and"
-        f" {were} applied only to keys without a row; to take a snapshot whole,"
+        f" {were} applied as older than all of them; to take a snapshot whole,"
         f" set `epoch: {late['epoch'] + 1}` for the source and take it again"
     )
     return {**late, "rows": count, "note": note}

@@ -16,7 +16,7 @@ from gold.schema.columns import TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
 from gold.writing.history import versions
 from tests.gold.changes.test_latest import COLUMNS, KEYS, SCHEMA, SEED, START, Game, Row, games, shuffled
-from tests.gold.silver_builder import GoldPipeline, copied, insert, update
+from tests.gold.silver_builder import GoldPipeline, copied, delete, insert, update
 
 Version = tuple[int, int, str, Row, int, int | None, bool]
 LAYOUT = Layout(
@@ -97,3 +97,19 @@ def test_of_two_changes_at_one_position_the_history_has_that_of_the_replica(
     for name in ("t", "earlier", "later"):
         assert gold.rows(name) == [{"id": 1, "a": "y"}]
         assert [(version["a"], version["_cdc_op"]) for version in gold.history(name)] == [("y", "update")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deletes", ["hard", "ignore"])
+def test_a_row_that_leaves_its_key_at_the_position_of_a_delete_has_left(
+    spark: SparkSession, tmp_path: Path, deletes: str
+) -> None:
+    gold = GoldPipeline(spark, tmp_path, f"  - {{match: 'db.*', history: true, deletes: {deletes}}}\n")
+    moved = update("t", 2, {"id": "1", "a": "x"}, {"id": "2", "a": "x"})
+    gold.add_batch(insert("t", 1, {"id": "1", "a": "x"}), delete("t", 2, {"id": "1", "a": "x"}), moved)
+    gold.apply()
+    assert gold.rows("t") == [{"id": 2, "a": "x"}]
+    assert {(version["id"], version["_cdc_is_current"]) for version in gold.history("t")} == {
+        (1, False),
+        (2, True),
+    }
