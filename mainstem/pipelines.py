@@ -102,7 +102,7 @@ def plan(config: Config | str | os.PathLike[str], *, table: str | None = None) -
 def run(
     config: Config | str | os.PathLike[str], *, through: Through = "quality", table: str | None = None
 ) -> RunResult:
-    """Land, decode and apply everything that waits, once. An active Spark session is used, and stays open.
+    """Land, decode and apply everything that waits, once. A running Spark session is used and stays open.
 
     Args:
         config: The pipeline.

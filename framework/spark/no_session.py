@@ -32,9 +32,9 @@ def require_session(session: SparkSession) -> None:
 
 
 def has_session() -> bool:
-    """Whether there is a session already, so that a stand-in gains nothing."""
+    """Whether this process has a session already, so that a stand-in gains nothing."""
     if "pyspark" not in sys.modules:
         return False
-    from pyspark.sql import SparkSession
+    from framework.spark.running_session import running_session
 
-    return SparkSession.getActiveSession() is not None
+    return running_session() is not None

@@ -28,17 +28,21 @@ EVERY_FILE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 """Options of Spark's readers of files: a file that cannot be read is an error, whatever the session says."""
 
 
-def with_required(session: SparkSession) -> SparkSession:
-    """The session with the settings that results depend on; a new one has those of its cluster, too.
+def require_settings(session: SparkSession) -> dict[str, str | None]:
+    """Gives a session the settings that results depend on; a new one has those of its cluster, too.
 
-    Serverless compute keeps most of them to itself, and has them as they must be. Where a platform does not
-    allow to stop the substitution, gold refuses names that it would change (`refuse_references`).
+    Returns what it has changed, with the former values. Serverless compute keeps most of the settings to
+    itself, and has them as they must be. Where a platform does not allow to stop the substitution, gold
+    refuses names that it would change (`refuse_references`).
     """
+    former: dict[str, str | None] = {}
     for key, value in REQUIRED.items():
         with contextlib.suppress(*(() if key in _ALWAYS_SETTABLE else (PySparkException,))):
-            if session.conf.get(key, None) != value:
+            before = session.conf.get(key, None)
+            if before != value:
                 session.conf.set(key, value)
-    return session
+                former[key] = before
+    return former
 
 
 def refuse_references(session: SparkSession, names: Iterable[str]) -> None:

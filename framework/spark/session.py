@@ -16,18 +16,20 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 import pyspark
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from framework.spark import cds_archive
 from framework.spark.function_lookup import remember_functions
 from framework.spark.loading_ahead import loading_ahead
-from framework.spark.required_settings import REQUIRED, with_required
+from framework.spark.required_settings import REQUIRED, require_settings
 from framework.spark.resolution import verified_jars
+from framework.spark.running_session import running_session
+from framework.spark.session_use import USES, begin_use, end_use
 from framework.spark.startup_errors import start_failure
-from framework.spark.tuning import NOTED, tune_for_rows
+from framework.spark.tuning import NOTED, is_of_mainstem, own_settings, put_back, tune_for_rows
 
-_OURS = "spark.mainstem.started"
 _WORKERS = "mainstem_workers"
 _WAREHOUSE = "spark.sql.warehouse.dir"
 
@@ -48,27 +50,29 @@ def open_session(
 ) -> SparkSession:
     """A session with Delta, in UTC and with ANSI arithmetic; raises MainstemError when Spark cannot start.
 
-    An active session is used as it is, as on Databricks. SPARK_REMOTE is respected; `local[2]` as its value
-    starts a Spark Connect server on this machine. MAINSTEM_MASTER replaces `local[*]`, MAINSTEM_DRIVER_MEMORY
-    the 2 GB of the driver, and MAINSTEM_JAVA_OPTIONS adds to its options. Without `debug` the standard error
-    of the JVM goes to a temporary file. Kafka's connector is loaded with `kafka`, or if the configuration has
-    a Kafka source. The modules `ahead` are imported while a session of this machine starts.
+    A session that this process has is used, as on Databricks, whichever thread has started it. SPARK_REMOTE
+    is respected; `local[2]` as its value starts a Spark Connect server on this machine. MAINSTEM_MASTER
+    replaces `local[*]`, MAINSTEM_DRIVER_MEMORY the 2 GB of the driver, and MAINSTEM_JAVA_OPTIONS adds to its
+    options. Without `debug` the standard error of the JVM goes to a temporary file. Kafka's connector is
+    loaded with `kafka`, or if the configuration has a Kafka source. The modules `ahead` are imported while a
+    session of this machine starts.
     """
     keep_utc()
-    active = SparkSession.getActiveSession()
     is_given = "DATABRICKS_RUNTIME_VERSION" in os.environ or (
         "SPARK_REMOTE" in os.environ and _local_remote() is None
     )
-    if active is not None or is_given:
-        session = with_required(active or SparkSession.builder.getOrCreate())
-        remember_functions(session)
-        return session
-    with loading_ahead(ahead):
-        return start_local(
-            local_settings(config.pipeline) | {_OURS: "true"},
-            kafka=kafka or _reads_kafka(config),
-            debug=debug,
-        )
+    with USES:
+        session = running_session() or (SparkSession.builder.getOrCreate() if is_given else None)
+        if session is not None:
+            begin_use(session)
+            remember_functions(session)
+            return session
+        with loading_ahead(ahead):
+            started = start_local(
+                local_settings(config.pipeline), kafka=kafka or _reads_kafka(config), debug=debug
+            )
+        begin_use(started, stop_session)
+        return started
 
 
 def keep_utc() -> None:
@@ -105,7 +109,10 @@ def worker_sessions(session: SparkSession, count: int) -> list[SparkSession]:
     call, which waits for the collection.
     """
     if not is_connect(session):
-        return [with_required(session.newSession()) for _ in range(count)]
+        workers = [_worker(session) for _ in range(count)]
+        for worker in workers:
+            require_settings(worker)
+        return workers
     clone = getattr(session, "cloneSession", None)
     if clone is None:
         return [session] * count
@@ -114,10 +121,28 @@ def worker_sessions(session: SparkSession, count: int) -> list[SparkSession]:
     return kept[:count]
 
 
+def _worker(session: SparkSession) -> SparkSession:
+    """A session beside a classic one, which is not set up for a size.
+
+    Beside a session of somebody else, one that has what that was given since its start: a new session would
+    not have the settings with which a notebook opens a store.
+    """
+    if not is_of_mainstem(session):
+        with contextlib.suppress(Py4JError):  # a platform may not allow the call
+            classic = cast(Any, session)
+            clone = type(session)(classic._sc, classic._jsparkSession.cloneSession())
+            put_back(clone, own_settings(session))
+            return clone
+    return session.newSession()
+
+
 def close_session(session: SparkSession) -> None:
-    """Stop a session that `open_session` started; one that was active before stays open."""
-    if session.conf.get(_OURS, "false") == "true":
-        stop_session(session)
+    """End a use of a session. The last one stops a session that `open_session` started; any other stays open.
+
+    It then has the settings again that it had before.
+    """
+    with USES:
+        end_use(session)
 
 
 def stop_session(session: SparkSession) -> None:
@@ -166,12 +191,9 @@ def _nothing() -> None:
 def shared_session(config: PipelineName, ahead: Sequence[str] = ()) -> Iterator[None]:
     """One session for all `open_session` calls meanwhile; it ends as with `close_session`."""
     session = open_session(config, ahead=ahead)
-    is_ours = str(session.conf.get(_OURS, "false"))
-    session.conf.set(_OURS, "false")
     try:
         yield
     finally:
-        session.conf.set(_OURS, is_ours)
         close_session(session)
 
 

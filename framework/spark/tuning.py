@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -45,6 +46,34 @@ def tune_for_rows(spark: SparkSession, rows: int) -> None:
     _set_up(spark, rows)
     if known is not None:
         spark.conf.set(_TUNED, target)
+
+
+def is_of_mainstem(spark: SparkSession) -> bool:
+    """Whether Mainstem has started the session, or the one that it was cloned from."""
+    return spark.conf.get(_TUNED, None) is not None
+
+
+def own_settings(spark: SparkSession) -> dict[str, str | None]:
+    """What somebody else's session has for the settings that depend on a size, None for one without a value.
+
+    Nothing for a session that Mainstem has started.
+    """
+    own: dict[str, str | None] = {}
+    for key in () if is_of_mainstem(spark) else _SMALL:
+        with contextlib.suppress(PySparkException):
+            before = spark.conf.get(_OWN + key, None) or spark.conf.get(key, None)
+            own |= {key: None if before == _NONE else before, _OWN + key: None}
+    return own
+
+
+def put_back(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
+    """Gives a session these settings, without those whose value is None; leaves what the platform refuses."""
+    for key, value in settings.items():
+        with contextlib.suppress(Exception):  # the session may have ended
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
 
 
 def _set_up(spark: SparkSession, rows: int) -> None:

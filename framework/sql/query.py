@@ -18,6 +18,7 @@ from framework.contracts.table_names import TABLES_TABLE
 from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.lakehouse.lakehouse import Lakehouse, is_called, is_path, is_table, read_table, sql_text
 from framework.naming import dotted_name, quoted, replica_folder
+from framework.spark.tuning import put_back
 from framework.sql.guard import Refused, wrap_query
 from framework.sql.names import Replica, find_view, parts, shared_names, views
 from framework.sql.plan import Readable, check_plan
@@ -110,7 +111,7 @@ def _without_files_as_tables(spark: SparkSession) -> Iterator[None]:
     Where the platform forbids this setting, the privileges of its user decide which files can be read.
     """
     try:
-        before = spark.conf.get(_FILES_AS_TABLES, "true")
+        before = spark.conf.get(_FILES_AS_TABLES, None)
         spark.conf.set(_FILES_AS_TABLES, "false")
     except PySparkException:
         yield
@@ -118,7 +119,7 @@ def _without_files_as_tables(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     finally:
-        spark.conf.set(_FILES_AS_TABLES, str(before))
+        put_back(spark, {_FILES_AS_TABLES: before})
 
 
 def _answered(session: QuerySession, statement: str, query: str, limit: int) -> Answer:

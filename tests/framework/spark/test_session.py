@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,6 +29,7 @@ from framework.spark.session import (
     worker_sessions,
 )
 from framework.spark.startup_errors import java_version, start_failure
+from framework.spark.tuning import _TUNED, tune_for_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -208,8 +210,27 @@ def test_a_session_that_is_taken_over_substitutes_nothing_else_names_with_refere
 
 def test_session_of_another_is_not_stopped(spark: SparkSession) -> None:
     close_session(open_session(Pipeline()))
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(lambda: open_session(Pipeline())).result() is spark
+    close_session(spark)
+    close_session(spark)
 
     assert spark.range(2).count() == 2
+
+
+def test_workers_beside_a_session_of_somebody_else_have_what_that_was_given(spark: SparkSession) -> None:
+    other = spark.newSession()
+    other.conf.unset(_TUNED)  # as if Mainstem had not started it
+    other.conf.set("fs.azure.account.key.shop", "a key")
+    other.conf.set("spark.sql.shuffle.partitions", "7")
+    tune_for_rows(other, 1)
+
+    of_other, of_own = worker_sessions(other, 2)[1], worker_sessions(spark, 2)[1]
+
+    found = [session.conf.get("fs.azure.account.key.shop", None) for session in (of_other, of_own)]
+    assert found == ["a key", None]
+    assert (of_other.conf.get("spark.sql.shuffle.partitions"), of_other is other) == ("7", False)
+    assert other.conf.get("spark.sql.shuffle.partitions") == "1"
 
 
 def test_times_of_the_hour_that_occurs_twice_come_back_as_they_were(
