@@ -33,12 +33,12 @@ class SourceEpochs:
 
     @property
     def newest(self) -> dict[str, int]:
-        """The newest epoch of each source that has begun.
+        """The newest epoch of each source that has begun, also of those that the configuration had once.
 
         A source of which nothing was decoded begins with the configured one.
         """
-        known = {**self.unrecorded, **self.history.newest_epochs()}
-        return {name: known.get(name, source.epoch) for name, source in self.config.sources.items()}
+        configured = {name: source.epoch for name, source in self.config.sources.items()}
+        return {**configured, **self.unrecorded, **self.history.newest_epochs()}
 
 
 def read_source_epochs(spark: SparkSession, lake: Lakehouse, config: Config) -> SourceEpochs:
