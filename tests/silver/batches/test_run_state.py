@@ -45,6 +45,7 @@ def test_the_epochs_are_read_once_and_again_after_the_run_has_appended(
 
 
 def test_definitions_of_excluded_tables_are_recorded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of a source that has stopped: the run knows only definitions from before the stop."""
     appended: list[EncodingRow] = []
     monkeypatch.setattr(run_state, "append_rows", lambda _spark, _lake, rows: appended.extend(rows))
     item, other = (
@@ -61,8 +62,9 @@ def test_definitions_of_excluded_tables_are_recorded_once(monkeypatch: pytest.Mo
     )  # fmt: skip
     for batch in (1000, 2000):
         state.append_definitions(nothing, batch)
-    assert [(row.source, row.batch) for row in appended] == [("feed", 1000)]
-    assert Encodings(tuple(appended)).definitions() == {"feed": definitions_by_table([item])}
+    assert [(row.source, row.batch) for row in appended] == [("feed", 1000), ("halted", 1000)]
+    of_item = definitions_by_table([item])
+    assert Encodings(tuple(appended)).definitions() == {"feed": of_item, "halted": of_item}
 
 
 def test_definitions_are_compared_by_number_and_not_each_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
