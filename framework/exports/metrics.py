@@ -143,7 +143,7 @@ def _table_metrics(report: Report) -> Iterator[Metric]:
     )
     yield Metric(
         "mainstem_table_bad_values",
-        "Cells that are null or cut because they do not fit their type.",
+        "Cells of changes that did not fit their type, since the table was rebuilt.",
         [(labels, f.bad_values) for labels, f in named],
     )
     yield Metric(

@@ -198,7 +198,10 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class BadValues:
-    """Cells of one column that gold holds as null or cut, for one reason; `sample` is the newest text."""
+    """Cells of one column that did not fit for one reason; `sample` is the newest text.
+
+    They are those of all changes since the table was last rebuilt: a later change may have corrected the row.
+    """
 
     table_key: TableKey
     column: str

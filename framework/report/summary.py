@@ -287,7 +287,8 @@ def _findings(report: Report) -> Iterator[Finding]:
     if sums.quarantined:
         yield Finding("warn", f"{quantity(sums.quarantined, 'message')} in quarantine", "quarantine")
     if sums.bad_values:
-        yield Finding("warn", f"{quantity(sums.bad_values, 'bad value')} null or cut in gold", "bad-values")
+        told = f"{quantity(sums.bad_values, 'value')} of changes did not fit since the last rebuild"
+        yield Finding("warn", told, "bad-values")
     behind = sum(line.behind > 0 and line.table.state != "parked" for line in table_facts(report))
     if behind:
         yield Finding("warn", f"{quantity(behind, 'table')} behind silver", "tables")
