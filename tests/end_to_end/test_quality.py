@@ -141,7 +141,8 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
         assert second["counts"]["rules_checked"] == 0
         run(shop, capsys)
     assert [sent["exit_code"] for sent in received] == [3]
-    assert {"kind": "quality", "table": "shop.item", "text": "unique(id) (1 fail)"} in received[0]["problems"]
+    problem = {"kind": "quality", "table": "shop.item", "source": "feed", "text": "unique(id) (1 fail)"}
+    assert problem in received[0]["problems"]
 
     spark.sql(f"ALTER TABLE {path}/bronze/messages` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
     spark.sql(f"DELETE FROM {path}/bronze/messages` WHERE offset = 2 AND topic LIKE '%part-001%'")
