@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -25,10 +25,7 @@ def quarantine_broken(rows: DataFrame, rules: Sequence[QualityRule]) -> DataFram
     """Quarantine the rows (STAGED) that break a rule. Their messages keep the images, for a replay."""
     if not rules:
         return rows
-    name: Column = F.lit(None).cast("string")
-    for entry in reversed(rules):
-        name = F.when(breaks(entry), F.lit(rule_of(entry).name)).otherwise(name)
-    marked = rows.withColumn("_rule", name)
+    marked = rows.withColumn("_rule", _first((breaks(entry), F.lit(rule_of(entry).name)) for entry in rules))
     is_broken_row = F.col("_rule").isNotNull()
     changed = {
         "kind": F.when(is_broken_row, F.lit("quarantined")).otherwise(F.col("kind")),
@@ -54,11 +51,19 @@ def breaks(entry: QualityRule) -> Column:
 
 def breaks_by_name(entries: Sequence[QualityRule]) -> dict[str, Column]:
     """Whether a change breaks the rule of each name; the later entry counts where two match its table."""
-    found: dict[str, Column] = {}
+    named: dict[str, list[QualityRule]] = {}
     for entry in entries:
-        name = rule_of(entry).name
-        found[name] = F.when(_is_of(entry.match), breaks(entry)).otherwise(found.get(name, F.lit(False)))
-    return found
+        named.setdefault(rule_of(entry).name, []).append(entry)
+    return {
+        name: _first((_is_of(entry.match), breaks(entry)) for entry in reversed(same)).otherwise(F.lit(False))
+        for name, same in named.items()
+    }
+
+
+def _first(cases: Iterable[tuple[Column, Column]]) -> Column:
+    """The value of the first case that holds: one flat chain, as deep nesting overflows the stack."""
+    (holds, value), *rest = cases
+    return reduce(lambda chain, case: chain.when(*case), rest, F.when(holds, value))
 
 
 def _own_name(name: str) -> Column:

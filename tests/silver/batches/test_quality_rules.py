@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.quality import Accepted, OnChange, QualityRule, Range
-from silver.batches.quality_rules import breaks, breaks_by_name
+from silver.batches.quality_rules import breaks, breaks_by_name, quarantine_broken
 
 ROWS = (
     "kind string, op string, database string, schema string, `table` string, partial boolean, "
@@ -85,3 +85,26 @@ def test_of_two_rules_with_one_name_the_later_counts_only_where_both_match(spark
     assert list(broken) == ["known"]
     found = [row[0] for row in rows.select(broken["known"]).collect()]
     assert found == [False, True, False, True, True, False, False]
+
+
+def test_a_thousand_rules_of_one_name_do_not_overflow_the_stack(spark: SparkSession) -> None:
+    def rules(on_change: OnChange) -> list[QualityRule]:
+        matches = (f"db.t{number}" for number in range(1_000))
+        return [QualityRule(match=match, not_null=("id",), on_change=on_change) for match in matches]
+
+    rows = spark.createDataFrame([], ROWS)
+    (broken,) = breaks_by_name(rules(OnChange.WARN)).values()
+    assert rows.select(broken.alias("broken")).columns == ["broken"]
+    staged = rows.selectExpr("*", "after AS before", "'' AS reason", "'' AS detail")
+    assert quarantine_broken(staged, rules(OnChange.QUARANTINE)).columns == staged.columns
+
+
+def test_a_quarantined_change_names_the_first_rule_that_it_breaks(spark: SparkSession) -> None:
+    names = ("id", "a", "b")
+    rules = [QualityRule(match="db.t", not_null=(n,), on_change=OnChange.QUARANTINE) for n in names]
+    afters = [{"id": "1", "a": None, "b": None}, {"id": "1", "a": "1", "b": "1"}]
+    images = [("row", "update", "db", None, "t", False, after) for after in afters]
+    staged = spark.createDataFrame(images, ROWS).coalesce(1)
+    staged = staged.selectExpr("*", "after AS before", "'' AS reason", "'' AS detail")
+    found = quarantine_broken(staged, rules).select("kind", "detail").collect()
+    assert list(map(tuple, found)) == [("quarantined", "not_null(a)"), ("row", "")]
