@@ -16,6 +16,7 @@ from framework.cli.commands.maintain import FEW_FILES, maintain_table, maintain_
 from framework.config.model import load_config
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.pipeline.layer import Run
+from framework.spark.no_session import no_session
 from silver.layer import LAYER as SILVER
 from tests.bronze.conftest import Drop, Landed, run_source
 
@@ -28,6 +29,15 @@ def remove_old_files(spark: SparkSession, lake: Lakehouse, name: str) -> None:
     finally:
         spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     assert len(list(Path(lake.location(name)).glob("*.parquet"))) == 1
+
+
+def test_a_source_without_files_has_no_log(tmp_path: Path) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(
+        "pipeline: shop\nlakehouse: ./lake\nsources:\n  orders: {format: canal, table: somewhere.messages}\n"
+    )
+    config = load_config(file, formats=SILVER.options())
+    assert list(tables_to_maintain(Run(no_session(), Lakehouse(config.root), config, "maintain"))) == []
 
 
 @pytest.mark.slow
