@@ -49,7 +49,8 @@ class Rule:
     """One rule of one table. Only the fields of its kind are set; `columns` are those of the checked table.
 
     `values`, `low`, `high`, `pattern` belong to the kinds accepted, range, length and regex; `text` to sql;
-    `to` and `to_keys` to relationship; `limit` to freshness; `percent` to row_count_change.
+    `to` and `to_keys` to relationship; `limit` to freshness; `percent` to row_count_change;
+    `nulls_equal` to unique: two nulls are equal, as in the keys of a replica.
 
     The quality results hold a digest of the text of rules: a new name of this class or of a field changes it.
     """
@@ -69,6 +70,7 @@ class Rule:
     percent: float | None = None
     snapshot: Snapshot | None = None
     is_gate: bool = False
+    nulls_equal: bool = False
 
     @property
     def expected(self) -> str:

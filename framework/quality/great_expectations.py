@@ -27,11 +27,14 @@ _OF_ONE_COLUMN = ("not_null", "accepted", "range", "regex", "length")
 def has_expectation(rule: Rule) -> bool:
     """Whether Great Expectations has an expectation for the rule.
 
-    That for nulls is of one column, and that for ranges has other readings of a text.
+    That for nulls is of one column, that for ranges has other readings of a text, and to that for unique
+    values no null is equal to another.
     """
     if rule.kind == "range" and any(isinstance(bound, str) for bound in (rule.low, rule.high)):
         return False
-    return rule.kind == "unique" or (rule.kind in _OF_ONE_COLUMN and len(rule.columns) == 1)
+    if rule.kind == "unique":
+        return not rule.nulls_equal
+    return rule.kind in _OF_ONE_COLUMN and len(rule.columns) == 1
 
 
 def counted(findings: Sequence[Finding]) -> list[bool | None]:

@@ -79,7 +79,7 @@ def passed(rule: Rule, total: int) -> Finding:
 def failing_keys(rows: DataFrame, rule: Rule, keys: Sequence[str]) -> tuple[str, ...]:
     """Some of the keys that break a rule, smallest first."""
     if rule.kind == "unique":
-        whole = rows.where(_has_values(rule)).groupBy(*map(_cell, rule.columns)).count()
+        whole = rows.where(_is_compared(rule)).groupBy(*map(_cell, rule.columns)).count()
         frame = whole.where("count > 1").select(key_text(rule.columns).alias("key"))
     else:
         frame = rows.where(is_broken(rule, _cell)).select(key_text(keys or rows.columns[:3]).alias("key"))
@@ -130,13 +130,15 @@ def is_broken_where_there(
 
 def _failed(rule: Rule) -> Column:
     if rule.kind == "unique":
-        values = F.when(_has_values(rule), F.struct(*map(_cell, rule.columns)))
+        values = F.when(_is_compared(rule), F.struct(*map(_cell, rule.columns)))
         return F.count(values) - F.count_distinct(values)
     return F.count_if(is_broken(rule, _cell))
 
 
-def _has_values(rule: Rule) -> Column:
-    """Whether no column of a rule is null: rows with a null are equal to no other row."""
+def _is_compared(rule: Rule) -> Column:
+    """Whether a row can equal another: one with a null only can where the rule takes nulls as equal."""
+    if rule.nulls_equal:
+        return F.lit(True)
     return reduce(lambda a, b: a & b, (_cell(name).isNotNull() for name in rule.columns))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from framework.config.quality import KINDS, QualityRule
 from framework.config.tables import matches
@@ -71,8 +72,14 @@ def default_rules(keys: Sequence[str]) -> tuple[Rule, ...]:
     names = ", ".join(keys)
     return (
         Rule(f"not_null({names})", "not_null", tuple(keys)),
-        Rule(f"unique({names})", "unique", tuple(keys)),
+        Rule(f"unique({names})", "unique", tuple(keys), nulls_equal=True),
     )
+
+
+def for_keys(rule: Rule, keys: Sequence[str]) -> Rule:
+    """The rule; one that the key is unique takes nulls as equal, as everything in gold that compares keys."""
+    is_of_key = rule.kind == "unique" and rule.columns == tuple(keys)
+    return replace(rule, nulls_equal=True) if is_of_key else rule
 
 
 def unique_by_name(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from framework.contracts.expectations import MeasurementContext, Rule
+from framework.quality.great_expectations import has_expectation
 from framework.quality.measurement import measure_together, unjudged
 from framework.quality.row_checks import row_measurement
+from framework.quality.rules import default_rules
 
 NOT_NULL = Rule("not_null(id)", "not_null", ("id",))
 UNIQUE = Rule("unique(id)", "unique", ("id",))
@@ -71,6 +73,15 @@ def test_rows_with_a_null_are_equal_to_no_other_row(spark: SparkSession) -> None
         (3, 7, ("code=a", "code=b")),
         (1, 7, ("code=b, part=1",)),
     ]
+
+
+def test_two_rows_of_one_key_are_found_though_a_column_of_it_is_null(spark: SparkSession) -> None:
+    rows = spark.sql("SELECT * FROM VALUES (1, 'a'), (1, null), (1, null), (2, null) AS t(id, part)")
+    (_, unique) = default_rules(["id", "part"])
+    look = MeasurementContext(spark, is_small=True)
+    (found,) = measure_together([row_measurement(lambda: rows, [unique], ["id"], look)])
+    assert [(f.failed, f.checked, f.keys) for f in found] == [(1, 4, ("id=1, part=null",))]
+    assert not has_expectation(unique)
 
 
 def test_a_condition_with_a_word_too_many_is_none(spark: SparkSession) -> None:
