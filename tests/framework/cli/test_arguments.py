@@ -148,11 +148,12 @@ def test_an_unexpected_error_names_its_class_and_the_command(
         raise KeyError("colour")
 
     monkeypatch.setattr(doctor, "diagnose", fail)
-    assert main(["doctor", "-c", f"{tmp_path}/none.yml"]) == 1
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor"]) == 1
     assert capsys.readouterr().err.splitlines()[:3] == [
         "error: UNEXPECTED_ERROR",
         "  found: KeyError: 'colour'",
-        f"  where: mainstem doctor -c {tmp_path}/none.yml",
+        "  where: mainstem doctor",
     ]
 
 
@@ -164,8 +165,9 @@ def test_an_unexpected_error_names_the_layer_and_the_batch(
             raise KeyError("colour")
 
     monkeypatch.setattr(doctor, "diagnose", fail)
-    assert main(["doctor", "-c", f"{tmp_path}/none.yml"]) == 1
-    where = f"  where: layer silver, batch 7 (source erp) (mainstem doctor -c {tmp_path}/none.yml)\n"
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor"]) == 1
+    where = "  where: layer silver, batch 7 (source erp) (mainstem doctor)\n"
     assert where in capsys.readouterr().err
 
 
@@ -176,7 +178,8 @@ def test_a_command_that_is_stopped_says_that_nothing_is_lost(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(doctor, "diagnose", stop)
-    assert main(["doctor", "-c", f"{tmp_path}/none.yml"]) == 1
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor"]) == 1
     error = capsys.readouterr().err
     assert error.startswith("error: INTERRUPTED\n")
     assert "do:    run again: nothing is lost or doubled" in error
