@@ -7,6 +7,7 @@ from typing import Any
 import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 
 def running_session() -> SparkSession | None:
@@ -18,15 +19,8 @@ def running_session() -> SparkSession | None:
         session = SparkSession.active()
     except PySparkException:
         session = None
-    if session is not None and not _is_stopped(session):
-        return session
-    context: Any = getattr(pyspark, "SparkContext", None)  # a client of Spark Connect may have none
-    if context is None or context._active_spark_context is None:
-        return None
-    return SparkSession.builder.getOrCreate()
-
-
-def _is_stopped(session: SparkSession) -> bool:
-    """Whether its Spark context was stopped, by which the session does not learn of it."""
-    context = getattr(session, "_sc", None)
-    return context is not None and context._jsc is None
+    contexts: Any = getattr(pyspark, "SparkContext", None)  # a client of Spark Connect may have none
+    running = None if contexts is None else contexts._active_spark_context
+    if session is not None and getattr(session, "_sc", None) in (None, running):
+        return session  # one of another context was stopped with it, and has not learnt of that
+    return None if running is None or is_remote() else SparkSession.builder.getOrCreate()

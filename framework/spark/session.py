@@ -127,7 +127,7 @@ def _worker(session: SparkSession) -> SparkSession:
     Beside a session of somebody else, one that has what that was given since its start: a new session would
     not have the settings with which a notebook opens a store.
     """
-    if not is_of_mainstem(session):
+    if not (is_connect(session) or is_of_mainstem(session)):
         with contextlib.suppress(Py4JError):  # a platform may not allow the call
             classic = cast(Any, session)
             clone = type(session)(classic._sc, classic._jsparkSession.cloneSession())
