@@ -221,16 +221,22 @@ def _column(kind: str | None, text: str | None) -> Column:
 
 def plans_with_seeds(messages: DataFrame, state: RunState) -> Mapping[str, SourcePlan]:
     """The plans for the messages, with the feed's column types for tables whose dumps are among them."""
-    plans, spark, lake = state.plans_for(messages), messages.sparkSession, state.lake
-    found = state.seed_types
+    plans, found = state.plans_for(messages), state.seed_types
     if found is None:
-        changes, schemas = (
-            lake.rows(spark, CHANGES_TABLE, CHANGES), lake.rows(spark, SCHEMAS_TABLE, SCHEMAS)
-        )  # fmt: skip
-        found = {
-            seed.identity: declared_columns(changes, schemas, seed) for seed in seeds_among(messages, lake)
-        }
+        found = _seed_types(messages, state.lake)
     return {name: replace(plan, seeds=found) for name, plan in plans.items()} if found else plans
+
+
+def _seed_types(messages: DataFrame, lake: Lakehouse) -> dict[tuple[object, ...], Mapping[str, Column]]:
+    """The feed's column types of the tables whose dumps are among the messages; mostly there are none."""
+    spark, seeds = messages.sparkSession, seeds_among(messages, lake)
+    if not seeds:
+        return {}
+    changes, schemas = (
+        lake.rows(spark, CHANGES_TABLE, CHANGES),
+        lake.rows(spark, SCHEMAS_TABLE, SCHEMAS),
+    )
+    return {seed.identity: declared_columns(changes, schemas, seed) for seed in seeds}
 
 
 def seeds_among(messages: DataFrame, lake: Lakehouse) -> list[Seed]:

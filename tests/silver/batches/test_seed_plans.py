@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
+from framework.config.model import load_config
 from framework.contracts.events import Column
-from framework.contracts.seed import SEED, SEEDED, TOPIC, Seed, header_text, seed_of_header
+from framework.contracts.seed import NOTE, SEED, SEEDED, TOPIC, Seed, header_text, seed_of_header
+from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE
+from framework.contracts.table_schemas import MESSAGES
 from framework.errors import ConfigurationError
-from silver.batches.seed_plans import refuse_other_shape, sequence_at
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.batches.run_state import RunState
+from silver.batches.seed_plans import plans_with_seeds, refuse_other_shape, sequence_at
 from silver.changes.seed_rows import text_as
+from silver.layer import LAYER
 from silver.values.sequence import sequence_of
 from tests.silver.changes.test_decode import normalized, plan
 
@@ -198,3 +207,29 @@ def test_a_message_that_is_no_row_of_a_dump_has_its_outcome_too() -> None:
     assert [
         row["kind"] for row in seeded(b'{"id": "1"}', header=header_text(replace(ITEM, table="hidden")))
     ] == ["excluded"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("was_seeded", [False, True])
+def test_messages_without_a_row_of_a_dump_read_nothing_of_the_feed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was_seeded: bool
+) -> None:
+    file, read, rows = tmp_path / "mainstem.yml", list[str](), Lakehouse.rows
+    file.write_text(
+        "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: canal, files: ./landing}\n"
+    )
+    config = load_config(file, formats=LAYER.options())
+    lake = Lakehouse(config.root)
+    if was_seeded:
+        note = Path(lake.checkpoints, NOTE)
+        note.parent.mkdir(parents=True)
+        note.touch()
+
+    def noting(lake: Lakehouse, spark: SparkSession, table: str, *more: Any) -> DataFrame:
+        read.append(table)
+        return rows(lake, spark, table, *more)
+
+    monkeypatch.setattr(Lakehouse, "rows", noting)
+    state = RunState(lake, config, {})
+    assert plans_with_seeds(spark.createDataFrame([], MESSAGES), state) == {}
+    assert not {CHANGES_TABLE, SCHEMAS_TABLE} & set(read)
