@@ -87,6 +87,7 @@ def test_of_two_rules_with_one_name_the_later_counts_only_where_both_match(spark
     assert found == [False, True, False, True, True, False, False]
 
 
+@pytest.mark.slow
 def test_a_thousand_rules_of_one_name_do_not_overflow_the_stack(spark: SparkSession) -> None:
     def rules(on_change: OnChange) -> list[QualityRule]:
         matches = (f"db.t{number}" for number in range(1_000))
