@@ -101,9 +101,9 @@ def _notes_on_decoded(again: RedecodeResult) -> Iterator[str]:
         )
     if again.refused:
         yield (
-            f"{quantity(again.refused, 'row', 'rows')} went to quarantine, because their messages cannot be"
-            " read as configured now: `mainstem status` has the reasons; once the settings are right, rebuild"
-            " the table from bronze again"
+            f"{quantity(again.refused, 'outcome', 'outcomes')} went to quarantine, of messages that cannot be"
+            " read as configured now or by a rule: `mainstem status` has the reasons; if a setting is wrong,"
+            " correct it, and rebuild the table from bronze again"
         )
     if again.freed:
         yield f"{quantity(again.freed, 'row', 'rows')} came out of quarantine"

@@ -18,8 +18,8 @@ from pyspark.sql.types import TimestampType
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.quarantine_reasons import Reason
-from framework.contracts.table_names import CHANGES_TABLE
-from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
+from framework.contracts.table_names import CHANGES_TABLE, QUARANTINE_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, QUARANTINE
 from framework.lakehouse.file_commits import replace_files, takes_files
 from framework.lakehouse.local_tables import in_micros
 from framework.lakehouse.log_rows import file_of
@@ -106,7 +106,7 @@ def read_few(
 ) -> FewMessages | None:
     """The messages of these tables of a source, each from a sequence on (empty: all).
 
-    `with_unread` adds messages of unknown tables that are not text in their encoding.
+    `with_unread` adds messages of unknown tables that are not text in their encoding, and are not dismissed.
 
     None where Spark must find them: the tables of silver are large, or of an earlier release; coordinates
     repeat; a message is gone from bronze; or the messages are too many to be decoded in this process.
@@ -132,6 +132,11 @@ def read_few(
     if landed_again or not all(map(is_complete, messages_in(of_source))):
         return None
     unread = _unread(placed) - wanted if with_unread else set[Message]()
+    if unread:
+        refused = few_rows(state.lake, QUARANTINE_TABLE, QUARANTINE)
+        if refused is None:
+            return None
+        unread -= _dismissed(refused)
     places = {message[: len(MESSAGE_AT)] for message in wanted | unread}
     found = messages_here(spark, state, source, places)
     if found is None or not wanted <= (known := set(column_values(found, *MESSAGE_ID))):
@@ -165,6 +170,13 @@ def _unread(placed: Iterable[tuple[Outcome, _Table, str | None]]) -> set[Message
         elif one.is_of_first_landing:
             read.add(one.message)
     return refused - read
+
+
+def _dismissed(refused: pa.Table) -> set[Message]:
+    """The messages that somebody has dismissed, by the rows of `silver/quarantine` (QUARANTINE)."""
+    places = column_values(refused, *MESSAGE_ID)
+    times = refused.column("dismissed_at").to_pylist()
+    return {message for message, time in zip(places, times, strict=True) if time is not None}
 
 
 def _refused_in(changes: pa.Table) -> set[tuple[Message, int | None]]:

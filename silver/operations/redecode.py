@@ -22,9 +22,10 @@ from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.events import Column
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.seed import Seed
-from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, SCHEMAS_TABLE
-from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, SCHEMAS
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, QUARANTINE_TABLE, SCHEMAS_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, QUARANTINE, SCHEMAS
 from framework.errors import MainstemError
+from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.session_size import tune_for_lakehouse
@@ -93,7 +94,7 @@ def redecode_tables(
         source: The source of the tables.
         tables: The tables, each with the sequence from which on; empty for all rows.
         with_unread: Whether to decode messages of the source too that are in quarantine because they are not
-            text in their encoding. Their tables are unknown: they may be of these.
+            text in their encoding, and are not dismissed. Their tables are unknown: they may be of these.
 
     Raises:
         MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
@@ -141,7 +142,7 @@ def _redecode_tables(
     )
     bronze = state.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == source)
     mine = rows_of_tables(changes, source, tables)
-    wanted = mine.unionByName(_unread(changes)) if with_unread else mine
+    wanted = mine.unionByName(_unread(changes, state.lake)) if with_unread else mine
     with materialize(_batches(changes, wanted), state.lake, "again_landings") as batches:
         near = bronze.join(batches.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
         known = identify_all(near, state.lake, state.source_epochs(spark)).where("NOT is_reused")
@@ -200,11 +201,20 @@ def rows_of_tables(changes: DataFrame, source: str, tables: Mapping[TableName, s
     return changes.where(F.col("source") == source).join(wanted, is_wanted, "left_semi")
 
 
-def _unread(changes: DataFrame) -> DataFrame:
-    """The refusals of messages of unknown tables that are not text in their encoding, and not read since."""
+def _unread(changes: DataFrame, lake: Lakehouse) -> DataFrame:
+    """The refusals of messages of unknown tables that are not text in their encoding.
+
+    Without those of messages that are read since, or that somebody has dismissed.
+    """
     refused = changes.where(_is_quarantined()).where(F.col("reason") == str(Reason.ENCODING))
-    read = changes.where(~_is_quarantined()).where(OF_FIRST_LANDING).select(*MESSAGE_ID)
-    return refused.where("`table` IS NULL").join(read, list(MESSAGE_ID), "left_anti").select(*changes.columns)
+    read = changes.where(~_is_quarantined()).where(OF_FIRST_LANDING)
+    dismissed = lake.rows(changes.sparkSession, QUARANTINE_TABLE, QUARANTINE).where(
+        "dismissed_at IS NOT NULL"
+    )
+    known = read.select(*MESSAGE_ID).unionByName(dismissed.select(*MESSAGE_ID))
+    return (
+        refused.where("`table` IS NULL").join(known, list(MESSAGE_ID), "left_anti").select(*changes.columns)
+    )
 
 
 def _refusals(changes: DataFrame, rows: DataFrame) -> tuple[int, int]:

@@ -14,11 +14,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Config, load_config
+from framework.contracts.dismissals import DismissalRequest, Selection
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE, QUARANTINE_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.pipeline.layer import Run
 from silver.job import rebuild_silver, replay_silver, run_silver
 from silver.layer import LAYER
+from silver.operations.dismiss import dismiss
 from silver.operations.redecode import RedecodeResult
 from tests.silver.operations.test_few_redecode import in_spark
 
@@ -166,6 +169,11 @@ def test_a_rebuild_brings_back_the_rows_that_a_wrong_codec_has_put_into_quaranti
             return rebuild_silver(spark, bronze.lake, bronze.config, "shop.item").again
 
     assert rebuilt("utf8") == RedecodeResult(number + 1, refused=1)
+    for is_undone in (False, True):
+        request = DismissalRequest(Selection(reason="encoding"), "", is_undone, is_written=True)
+        assert dismiss(Run(spark, bronze.lake, bronze.config, "dismiss"), request).messages == 1
+        if not is_undone and before:
+            assert rebuilt("gbk") == RedecodeResult(number)
     refused = bronze.lake.read(spark, QUARANTINE_TABLE).where("NOT is_resolved AND reason = 'encoding'")
     assert [row["offset"] for row in refused.collect()] == [number]
     assert rebuilt("gbk") == RedecodeResult(number + 1, freed=1)
