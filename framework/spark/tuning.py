@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import SparkSession
 
 SMALL_ROWS = 20_000
@@ -67,13 +67,18 @@ def own_settings(spark: SparkSession) -> dict[str, str | None]:
 
 
 def put_back(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
-    """Gives a session these settings, without those whose value is None; leaves what the platform refuses."""
-    for key, value in settings.items():
-        with contextlib.suppress(Exception):  # the session may have ended
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
+    """Gives a session these settings, without those whose value is None; leaves what the platform refuses.
+
+    Ends at any other error: the session has ended, and a client of a server that is gone tries each call for
+    ten minutes.
+    """
+    with contextlib.suppress(Exception):
+        for key, value in settings.items():
+            with contextlib.suppress(AnalysisException, IllegalArgumentException):
+                if value is None:
+                    spark.conf.unset(key)
+                else:
+                    spark.conf.set(key, value)
 
 
 def _set_up(spark: SparkSession, rows: int) -> None:

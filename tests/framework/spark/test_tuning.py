@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from framework.spark.tuning import _TUNED, ROWS_PER_PARTITION, SMALL_ROWS, tune_for_rows
+from framework.spark.tuning import _TUNED, ROWS_PER_PARTITION, SMALL_ROWS, put_back, tune_for_rows
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -112,3 +112,26 @@ def test_queries_that_were_run_before_are_not_compiled_again(session: SparkSessi
 
     assert run_all() >= 110
     assert run_all() == 0
+
+
+def test_what_a_platform_refuses_stays_and_the_rest_is_put_back(session: SparkSession) -> None:
+    session.conf.set(_PARTITIONS, "7")
+    put_back(session, {"spark.sql.warehouse.dir": "elsewhere", _PARTITIONS: "9", _ADAPTIVE: None})
+    assert session.conf.get(_PARTITIONS) == "9"
+
+
+def test_a_session_that_is_gone_is_asked_once() -> None:
+    """A client of Spark Connect tries each call for ten minutes."""
+    asked: list[str] = []
+
+    class Gone:
+        conf: Any
+
+        def set(self, key: str, value: str) -> None:
+            asked.append(key)
+            raise ConnectionError("the server is gone")
+
+    gone = Gone()
+    gone.conf = gone
+    put_back(gone, {_PARTITIONS: "9", _ADAPTIVE: "true"})  # type: ignore[arg-type]
+    assert asked == [_PARTITIONS]

@@ -153,7 +153,9 @@ NOTE_TYPE = '"mysqlType":{"id":"int","note":"blob"},'
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("way", "before"), [(nullcontext, ["pens"]), (in_spark, ["pens"]), (nullcontext, [])], ids=str
+    ("way", "before"),
+    [(nullcontext, ["pens"]), (in_spark, ["pens"]), (nullcontext, [])],
+    ids=["here", "by Spark", "no row before"],
 )
 def test_a_rebuild_brings_back_the_rows_that_a_wrong_codec_has_put_into_quarantine(
     spark: SparkSession, tmp_path: Path, way: Callable[[], AbstractContextManager[None]], before: list[str]
