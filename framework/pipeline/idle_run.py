@@ -22,7 +22,7 @@ from framework.pipeline.alerts import is_quiet, problems_of
 from framework.pipeline.erasure import is_unfinished
 from framework.pipeline.layer import LayerReport, Run, layers_through
 from framework.pipeline.lost_logs import describe_losses, note_histories
-from framework.pipeline.run_history import ended_with_errors
+from framework.pipeline.run_history import ended_with_errors, is_for_all
 from framework.spark.no_session import SessionNeeded, has_session, no_session
 
 
@@ -52,10 +52,12 @@ def run_idle(config: Config, run_id: str, through: str, table: str | None) -> Se
 
 def _reports(work: Run, through: str) -> Sequence[LayerReport] | None:
     claim(work.spark, work.lake, work.config.pipeline)
-    if not is_quiet(work) or is_unfinished(work) or describe_losses(work) or ended_with_errors(work.lake):
+    layers = list(layers_through(through))
+    has_errors = is_for_all(work.table, (layer.name for layer in layers)) and ended_with_errors(work.lake)
+    if not is_quiet(work) or is_unfinished(work) or describe_losses(work) or has_errors:
         return None
     reports = []
-    for layer in layers_through(through):
+    for layer in layers:
         began = time.monotonic()
         report = layer.run(work)
         if report.errors or report.tables or any(report.counts.values()):

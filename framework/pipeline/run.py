@@ -125,7 +125,7 @@ def _run_layers(work: Run, through: str, started: float, notify: Notify) -> tupl
         reports.append(replace(report, seconds=time.monotonic() - began))
     release_streams(work.spark)
     seconds = time.monotonic() - started
-    append_run(work.spark, work.lake, work.run_id, reports, seconds)
+    append_run(work, reports, seconds)
     notify(send_alerts(work, reports, exit_code(reports)))
     return reports, seconds
 

@@ -58,5 +58,5 @@ def _run(options: Options, process: Callable[[Layer, Run], LayerReport | None]) 
             progress.end()
             reports += [report] if report is not None else []
         seconds = time.monotonic() - started
-        append_run(spark, lake, work.run_id, reports, seconds)
+        append_run(work, reports, seconds)
     return print_run(reports, seconds, is_json=options.json)

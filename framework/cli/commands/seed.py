@@ -36,7 +36,7 @@ def run(options: Options) -> int:
         request = SeedRequest(options.table, options.position, options.source)
         reports = list(_seed_layers(work, request, options.origin))
         seconds = time.monotonic() - started
-        append_run(spark, lake, work.run_id, reports, seconds)
+        append_run(work, reports, seconds)
     return print_run(reports, seconds, is_json=options.json)
 
 
