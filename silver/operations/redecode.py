@@ -202,10 +202,7 @@ def rows_of_tables(changes: DataFrame, source: str, tables: Mapping[TableName, s
 
 
 def _unread(changes: DataFrame, lake: Lakehouse) -> DataFrame:
-    """The refusals of messages of unknown tables that are not text in their encoding.
-
-    Without those of messages that are read since, or that somebody has dismissed.
-    """
+    """The refusals of messages of unknown tables that are not text, and neither read since nor dismissed."""
     refused = changes.where(_is_quarantined()).where(F.col("reason") == str(Reason.ENCODING))
     read = changes.where(~_is_quarantined()).where(OF_FIRST_LANDING)
     dismissed = lake.rows(changes.sparkSession, QUARANTINE_TABLE, QUARANTINE).where(
