@@ -6,24 +6,19 @@ import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from framework.contracts.table_names import RUNS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.log_rows import append_rows
 from framework.lakehouse.small_files import is_local, write_note
-
-if TYPE_CHECKING:
-    from framework.pipeline.layer import LayerReport, Run
+from framework.pipeline.layer import ORDER, LayerReport, Run
 
 RUNS_SCHEMA = (
     "run_id string, finished_at timestamp, counts string, tables string, errors string, seconds double, "
     "steps string"
 )
-
-
-_WHOLE = {"bronze", "silver", "gold"}
-"""The layers that have to run before a run can say that nothing is wrong any more."""
+_WHOLE = set(ORDER) - {"quality"}
+"""The layers that have to run before a run can say that nothing is wrong any more. Rules have no errors."""
 
 
 def append_run(work: Run, reports: Iterable[LayerReport], seconds: float) -> None:

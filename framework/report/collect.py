@@ -14,6 +14,7 @@ from framework.config.model import Config
 from framework.contracts.table_names import MESSAGES_TABLE, QUALITY_RESULTS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.table_reader import Row, TableReader
+from framework.pipeline.bad_cells import BAD_CELLS
 from framework.pipeline.generation import first_counted
 from framework.pipeline.layer import View
 from framework.pipeline.message_counts import accounts, accounts_of_refused
@@ -138,10 +139,10 @@ def _more_bad_values(listed: Sequence[Row], tables: TableReader) -> Iterator[Bad
     shown: Counter[TableKey] = Counter()
     for row in listed:
         shown[row_mapping.table_key(row)] += row["rows"] or 0
-    for row in tables.rows(queries.BAD_VALUE_COUNTS):
+    for row in tables.rows(BAD_CELLS):
         key = row_mapping.table_key(row)
-        if (row["rows"] or 0) > shown[key]:
-            yield BadValueCount(key, row["rows"] - shown[key])
+        if (row["cells"] or 0) > shown[key]:
+            yield BadValueCount(key, row["cells"] - shown[key])
 
 
 def _source(name: str, config: Config) -> Source:

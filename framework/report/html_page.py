@@ -47,6 +47,7 @@ def html(report: Report) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     found, sums = findings(report), totals(report)
+    failed_count = sums.checks_failed + sums.checks_warned + sums.checks_unjudged
     failed = [check for check in report.checks or () if not check.success]
     passed = sorted((check for check in report.checks or () if check.success), key=_order)
     shown_of = shown_tables(report)
@@ -74,9 +75,9 @@ def html(report: Report) -> str:
             trends=trends(report),
             failed=_by_severity(failed),
             passed=passed[:_MOST_CHECKS],
-            failed_count=sums.checks_failed + sums.checks_warned + sums.checks_unjudged,
+            failed_count=failed_count,
             passed_count=sums.checks_passed,
-            check_count=sums.checks_failed + sums.checks_warned + sums.checks_unjudged + sums.checks_passed,
+            check_count=failed_count + sums.checks_passed,
             most_checks=MAX_CHECKS,
             more_bad_values=sum(more.rows for more in report.more_bad_values),
             outcome=lambda check: outcome(check, formats.get(check.source or "", "")),

@@ -125,14 +125,17 @@ _BAD_VALUES = Query(
     "ORDER BY `rows` DESC NULLS LAST, `source` NULLS FIRST, `database` NULLS FIRST, `schema` NULLS FIRST, "
     "`table` NULLS FIRST, `column`, `reason` NULLS FIRST LIMIT 500",
 )
+_OF_NEWEST_CHECKS = (
+    "FROM (SELECT *, max(`started_at`) OVER (PARTITION BY `source`, `database`, `schema`, `table`, `layer`) "
+    "AS `newest` FROM {rows}) AS dated WHERE `started_at` = `newest`"
+)
 _CHECKS = Query(
     QUALITY_RESULTS_TABLE,
     "SELECT `run_id`, `started_at`, `checked_at`, `layer`, `source`, `database`, `schema`, `table`, `rule`, "
     "`kind`, `columns`, `severity`, `success`, substr(`expected`, 1, 500) AS `expected`, "
     "substr(`observed`, 1, 500) AS `observed`, `checked_count`, `failed_count`, `failing_keys`, "
     "substr(`detail`, 1, 500) AS `detail`, `is_gate`, `engine`, `version`, `batch`, `suite` "
-    "FROM (SELECT *, max(`started_at`) OVER (PARTITION BY `source`, `database`, `schema`, `table`, "
-    "`layer`) AS `newest` FROM {rows}) AS dated WHERE `started_at` = `newest` "
+    f"{_OF_NEWEST_CHECKS} "
     "ORDER BY `success` NULLS FIRST, `severity` NULLS FIRST, `source` NULLS FIRST, `database` NULLS FIRST, "
     "`schema` NULLS FIRST, `table` NULLS FIRST, `layer` NULLS FIRST, `rule` LIMIT 5000",
 )
@@ -140,18 +143,10 @@ _CHECKS = Query(
 CHECK_COUNTS = Query(
     QUALITY_RESULTS_TABLE,
     "SELECT `layer`, `source`, `database`, `schema`, `table`, `severity`, `success`, count(*) AS `rows` "
-    "FROM (SELECT *, max(`started_at`) OVER (PARTITION BY `source`, `database`, `schema`, `table`, "
-    "`layer`) AS `newest` FROM {rows}) AS dated WHERE `started_at` = `newest` "
+    f"{_OF_NEWEST_CHECKS} "
     "GROUP BY `layer`, `source`, `database`, `schema`, `table`, `severity`, `success`",
 )
 """How many of the newest results each table has; asked only where the list of them is cut."""
-BAD_VALUE_COUNTS = Query(
-    BAD_VALUES_TABLE,
-    "SELECT `source`, `database`, `schema`, `table`, sum(CASE WHEN `reason` = 'not_listed' "
-    "THEN try_cast(`text` AS bigint) ELSE 1 END) AS `rows` FROM {rows} "
-    "GROUP BY `source`, `database`, `schema`, `table`",
-)
-"""How many bad cells each table has; asked only where the list of them is cut."""
 _VERDICTS = Query(
     QUALITY_RESULTS_TABLE,
     "SELECT `run_id`, min(`started_at`) AS `started_at`, "

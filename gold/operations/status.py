@@ -9,8 +9,9 @@ from typing import Any
 
 from framework.contracts.ddl_actions import actions_of, has_effect
 from framework.contracts.erasure import FORGOTTEN
-from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE, STATEMENTS_TABLE
+from framework.contracts.table_names import BATCHES_TABLE, STATEMENTS_TABLE
 from framework.lakehouse.table_reader import Query
+from framework.pipeline.bad_cells import BAD_CELLS
 from framework.pipeline.layer import View
 from gold.planning.table_state import (
     TableId,
@@ -27,12 +28,6 @@ _MISSED = Query(
     "SELECT `source`, `database`, `schema`, `table`, sum(`rows`) AS `rows` FROM {rows} "
     "WHERE `kind` = 'excluded' AND `table` IS NOT NULL AND (`reason` IS NULL OR `reason` <> {forgotten}) "
     "GROUP BY `source`, `database`, `schema`, `table`",
-)
-_CELLS = Query(
-    BAD_VALUES_TABLE,
-    "SELECT `source`, `database`, `schema`, `table`, "
-    "sum(CASE WHEN `reason` = 'not_listed' THEN try_cast(`text` AS bigint) ELSE 1 END) AS `cells` "
-    "FROM {rows} GROUP BY `source`, `database`, `schema`, `table`",
 )
 _UNCLEAR = Query(
     STATEMENTS_TABLE,
@@ -76,7 +71,7 @@ def _missed(view: View) -> dict[TableId, int]:
 
 
 def _bad_values(view: View) -> dict[TableId, int]:
-    return {table_id(row): row["cells"] for row in view.tables.rows(_CELLS)}
+    return {table_id(row): row["cells"] for row in view.tables.rows(BAD_CELLS)}
 
 
 def _not_understood(view: View) -> Mapping[TableId, int]:

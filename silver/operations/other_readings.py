@@ -56,7 +56,7 @@ def read_as_noted(spark: SparkSession, state: RunState) -> tuple[tuple[str, ...]
             redecode_as_configured(spark, state, {source: names})
         except MainstemError as error:
             errors.append(error)
-        except Exception as error:
+        except Exception as error:  # memory, disk, whatever it is: the other tables and sources go on
             errors.append(_not_decoded(source, names, error))
     return notes_on(state), tuple(errors)
 
@@ -181,13 +181,14 @@ def notes_for_plan(state: RunState) -> tuple[str, ...]:
 
 def _begun(state: RunState) -> list[OtherReading]:
     """The tables that a command had begun to decode again. Excluded ones wait until `exclude` is off."""
-    return [
-        other
-        for other in state.readings.others
-        if not other.is_kept
-        and other.table[0] in state.plans
-        and not state.config.settings(*other.table).exclude
-    ]
+    return [other for other in _with_values(state) if not other.is_kept]
+
+
+def _with_values(state: RunState) -> Iterator[OtherReading]:
+    """The tables that are read otherwise, without those of which a run reads no values."""
+    for other in state.readings.others:
+        if other.table[0] in state.plans and not state.config.settings(*other.table).exclude:
+            yield other
 
 
 def notes_on(state: RunState) -> tuple[str, ...]:
@@ -196,10 +197,10 @@ def notes_on(state: RunState) -> tuple[str, ...]:
     What it says of tables that it could not decode again are errors.
     """
     told: dict[str, list[TableName]] = defaultdict(list)
-    for other in state.readings.others:
-        settings = state.config.settings(*other.table)
-        if other.is_kept and other.table[0] in state.plans and not settings.exclude:
-            columns = ", ".join(sorted(differing(other.columns, settings.columns)))
+    for other in _with_values(state):
+        if other.is_kept:
+            configured = state.config.settings(*other.table).columns
+            columns = ", ".join(sorted(differing(other.columns, configured)))
             told[columns].append(TableName(*other.table[1:]))
     return tuple(
         f"{named_few(names)}: read as before, although the configuration says something else of {columns}."

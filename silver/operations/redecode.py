@@ -294,13 +294,14 @@ def _decide(messages: DataFrame, state: RunState, arrived: BatchExtent, again: D
     once more by the types that were decoded.
     """
     seeds = seeds_among(messages, state.lake)
-    staged, contents, decided = _decoded(messages, state, arrived, again)
-    if seeds:
-        state.seed_types = _seed_types((staged, contents, decided), state, again, seeds)
-        try:
+    state.seed_types = {}  # known after the first pass, which is the only one without a dump
+    try:
+        staged, contents, decided = _decoded(messages, state, arrived, again)
+        if seeds:
+            state.seed_types = _seed_types((staged, contents, decided), state, again, seeds)
             staged, contents, decided = _decoded(messages, state, arrived, again)
-        finally:
-            state.seed_types = None
+    finally:
+        state.seed_types = None
     state.append_schemas(staged, contents.schemas, 0)
     return decided
 

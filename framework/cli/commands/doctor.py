@@ -113,7 +113,7 @@ def examine(spark: SparkSession, rights: Iterable[Right], checks: Iterable[LiveC
     for check in checks:
         try:
             findings.append(Finding(check.name, True, check.run(spark)))
-        except Exception as error:
+        except Exception as error:  # as above
             findings.append(Finding(check.name, False, brief(error), check.action))
     return findings
 

@@ -105,7 +105,7 @@ def maintain_tables(work: Run, tables: Sequence[MaintainedTable], days: int) -> 
             if not work.lake.exists(spark, table.name):
                 return None
             return visited(spark, table)
-        except Exception as error:
+        except Exception as error:  # a damaged table does not stop the others
             return _failed(table.name, error)
         finally:
             progress.advance("tables")
@@ -146,7 +146,7 @@ def maintain_table(
             note = _remove_old_files(spark, location, kept, own)
         if is_ragged or is_purged:  # VACUUM removes no file that the table has
             after = _files(spark, location)
-    except Exception as error:
+    except Exception as error:  # the JVM has many kinds, and each is a result of this table alone
         return _failed(table.name, error, before)
     return MaintenanceResult(
         table.name, before.number, after.number, after.size, after.number < before.number, note, days=kept

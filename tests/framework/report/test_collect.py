@@ -12,6 +12,7 @@ from framework.config.model import load_config
 from framework.contracts.table_names import BATCHES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.table_reader import Query, Row, Value
+from framework.pipeline.bad_cells import BAD_CELLS
 from framework.pipeline.layer import Reading
 from framework.report import queries
 from framework.report.collect import collect
@@ -164,7 +165,7 @@ def test_totals_count_what_the_lists_leave_out(tmp_path: Path) -> None:
     ]
     listed = {**ORDERS, "column": "a", "reason": "not_a_number", "rows": 2, "text": "x", "change_id": "c"}
     tables.answers[queries.QUERIES["bad_values"].sql] = [listed] * queries.MAX_BAD_VALUES
-    tables.answers[queries.BAD_VALUE_COUNTS.sql] = [{**ORDERS, "rows": 1_010}]
+    tables.answers[BAD_CELLS.sql] = [{**ORDERS, "cells": 1_010}]
     report = collect(reading(tables, tmp_path))
     sums = totals(report)
     assert (sums.checks_failed, sums.checks_passed, sums.checks_unjudged) == (3, 9_000, 1)
@@ -184,6 +185,6 @@ def test_what_is_not_left_out_is_not_counted_again(tmp_path: Path) -> None:
     report = collect(reading(tables, tmp_path))
     assert (report.more_checks, report.more_bad_values) == ((), ())
     asked = {query.sql for query, _ in tables.asked}
-    assert not asked & {queries.CHECK_COUNTS.sql, queries.BAD_VALUE_COUNTS.sql}
+    assert not asked & {queries.CHECK_COUNTS.sql, BAD_CELLS.sql}
     assert queries.QUERIES["checks"].sql.endswith(f"LIMIT {queries.MAX_CHECKS}")
     assert queries.QUERIES["bad_values"].sql.endswith(f"LIMIT {queries.MAX_BAD_VALUES}")
