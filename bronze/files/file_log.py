@@ -15,7 +15,7 @@ from bronze.files.listing import ListedFile
 from bronze.source import Feed
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.lakehouse.kept_rows import Log, keep_rows, kept_rows
-from framework.lakehouse.log_rows import append_rows
+from framework.lakehouse.log_rows import RowCommit, append_rows
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query
 from framework.spark.local_frame import local_frame
@@ -119,11 +119,7 @@ def read_entries(rows: DataFrame) -> list[LoggedFile]:
 def append_log(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> None:
     """Appends the entries in one commit."""
     rows = [_row(feed, entry) for entry in entries]
-    name = log_table(feed.name)
-    if feed.lake.exists(spark, name):
-        append_rows(spark, (feed.lake, name), rows, LOG)
-    else:
-        feed.lake.append(local_frame(spark, rows, LOG).coalesce(1), name, properties=_PROPERTIES)
+    append_rows(spark, (feed.lake, log_table(feed.name)), rows, LOG, RowCommit(properties=_PROPERTIES))
     keep_rows(feed.lake, newest_entries(feed.name))
 
 

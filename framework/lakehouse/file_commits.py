@@ -13,7 +13,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -67,6 +67,32 @@ class Commit:
     note: str | None = None
 
 
+_PLAIN = Commit()
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """What a table is from its first commit on: its columns, its comment, and its properties."""
+
+    schema: StructType
+    comment: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def metadata(self) -> dict[str, Any]:
+        """The action of Delta's protocol that says it."""
+        return {
+            "metaData": {
+                "id": str(uuid.uuid4()),
+                "description": self.comment,
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": self.schema.json(),
+                "partitionColumns": [],
+                "configuration": dict(self.properties),
+                "createdTime": time.time_ns() // 1_000_000,
+            }
+        }
+
+
 def takes_files(spark: SparkSession, location: str, schema: StructType) -> bool:
     """Whether files with these columns can become files of a table, which exists, without a copy.
 
@@ -109,6 +135,45 @@ def commit_files(
     jvm: Any = spark._jvm
     _commit(jvm, attempt, [*actions, *_moved(files, attempt, location, schema)], "Append", commit.note)
     remove_old_checksums(location)
+    return True
+
+
+def create_table(
+    spark: SparkSession,
+    location: str,
+    table: NewTable,
+    files: Sequence[str] = (),
+    commit: Commit = _PLAIN,
+) -> bool:
+    """Create a table whose first commit has Parquet files, or none.
+
+    Unlike a statement it also takes a folder that a killed process has left, with a log without commits.
+
+    Args:
+        spark: The session.
+        location: The path of the table, which does not exist.
+        table: What the table is.
+        files: The paths of files with these columns, on the disk of the lakehouse.
+        commit: What the commit says of itself.
+
+    Returns:
+        Whether there is a table with the files now. If not, nothing has happened.
+    """
+    if is_connect(spark) or local_log(location) is None:
+        return False
+    if files and not _HARMLESS.issuperset(table.properties):
+        return False
+    folder = Path(location)
+    (folder / "_delta_log").mkdir(parents=True, exist_ok=True)
+    if any(os.stat(file).st_dev != folder.stat().st_dev for file in files):
+        return False
+    attempt, jvm = _transaction_of(spark, location), cast(Any, spark)._jvm
+    if int(attempt.readVersion()) >= 0:
+        return False
+    attempt.updateMetadataForNewTable(_action(jvm, table.metadata()))
+    once = [] if commit.transaction is None else [_once(commit.transaction)]
+    added = _moved(files, attempt, location, table.schema)
+    _commit(jvm, attempt, [*once, *added], "Append" if files else "ErrorIfExists", commit.note)
     return True
 
 
@@ -166,9 +231,13 @@ def _moved(files: Iterable[str], attempt: Any, location: str, schema: StructType
 
 
 def _commit(jvm: Any, attempt: Any, actions: Iterable[dict[str, Any]], mode: str, note: str | None) -> None:
-    parsed = [jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(each)) for each in actions]
+    parsed = [_action(jvm, each) for each in actions]
     as_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
     attempt.commit(as_seq(parsed).toSeq(), _operation(jvm, attempt, mode, note))
+
+
+def _action(jvm: Any, action: dict[str, Any]) -> Any:
+    return jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(action))
 
 
 def _takes_plain_files(metadata: Any, schema: StructType) -> bool:

@@ -12,7 +12,7 @@ from framework.config.model import Catalog, Config
 from framework.contracts.table_comments import description
 from framework.lakehouse.log_files import has_versions, newest_commit, newest_properties, newest_version
 from framework.naming import catalog_table, quoted
-from framework.spark.local_frame import local_frame
+from framework.spark.local_frame import local_frame, parsed
 
 if TYPE_CHECKING:  # the names of tables and places are also asked by commands that need no Spark
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -143,13 +143,18 @@ class Lakehouse:
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """Create the table unless it exists; `schema` may be text as Spark SQL writes it."""
+        from framework.lakehouse.file_commits import NewTable, create_table
+
         if self.exists(spark, name):
             return
+        location = self.location(name)
+        if local_log(location) is not None:
+            table = NewTable(parsed(spark, schema), description(name), properties or {})
+            if create_table(spark, location, table):
+                return
         columns = schema if isinstance(schema, str) else _column_list(schema)
         about = f"COMMENT {sql_text(description(name))}{_properties(properties)}"
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {sql_name(self.location(name))} ({columns}) USING delta {about}"
-        )
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {sql_name(location)} ({columns}) USING delta {about}")
 
     def add_columns(self, spark: SparkSession, name: str, schema: StructType) -> None:
         """Add the columns of the schema that a table of an earlier release lacks, null in its rows."""
@@ -231,7 +236,7 @@ class Lakehouse:
         location = self.location(name)
         if not is_path(location):
             kept = {key: value for key, value in options.items() if key.startswith("delta.")}
-            self.create(frame.sparkSession, name, _nullable(frame.schema), kept)
+            self.create(frame.sparkSession, name, nullable(frame.schema), kept)
             options = {key: value for key, value in options.items() if key not in kept}
         save(frame.write.format("delta").mode("append").options(**options), location)
 
@@ -345,7 +350,7 @@ def local_log(location: str) -> Path | None:
     return Path(location) / "_delta_log" if is_path(location) and "://" not in location else None
 
 
-def _nullable(schema: StructType) -> StructType:
+def nullable(schema: StructType) -> StructType:
     """The columns, nullable: a column that the first rows all have may be null in later ones."""
     from pyspark.sql.types import StructField, StructType
 

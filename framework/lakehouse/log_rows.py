@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from framework.lakehouse.lakehouse import Lakehouse, Transaction, local_log
+from framework.contracts.table_comments import description
+from framework.lakehouse.lakehouse import Lakehouse, Transaction, local_log, nullable
 from framework.spark.local_frame import arrow_rows, local_frame, parsed
 
 if TYPE_CHECKING:
@@ -21,27 +23,40 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@dataclass(frozen=True, slots=True)
+class RowCommit:
+    """What a commit of rows does besides.
+
+    Attributes:
+        transaction: Delta writes the rows of one transaction only once.
+        properties: Properties of the table if the commit creates it.
+    """
+
+    transaction: Transaction | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
 def append_rows(
     spark: SparkSession,
     table: tuple[Lakehouse, str],
     rows: Iterable[Sequence[Any]],
     schema: str | StructType,
-    transaction: Transaction | None = None,
+    commit: RowCommit | None = None,
 ) -> None:
-    """Append rows in one commit, which creates the table without properties if it is missing.
+    """Append rows in one commit, which creates the table if it is missing.
 
     Args:
         spark: The session.
         table: The lakehouse and the name of the table.
         rows: Each has one value for each column, in their order. Times without a zone are in UTC.
         schema: The columns, as a type or as Spark SQL writes them. Columns that the table lacks are added.
-        transaction: Delta writes the rows of one transaction only once.
+        commit: What else the commit does.
     """
     lake, name = table
-    kinds, given = parsed(spark, schema), list(rows)
-    if not _append_file(spark, table, given, kinds, transaction):
+    kinds, given, commit = parsed(spark, schema), list(rows), commit or RowCommit()
+    if not _append_file(spark, table, given, kinds, commit):
         frame = local_frame(spark, given, kinds).coalesce(1)
-        lake.append(frame, name, transaction, {"mergeSchema": "true"})
+        lake.append(frame, name, commit.transaction, {"mergeSchema": "true", **commit.properties})
 
 
 def _append_file(
@@ -49,17 +64,22 @@ def _append_file(
     table: tuple[Lakehouse, str],
     rows: Sequence[Sequence[Any]],
     schema: StructType,
-    transaction: Transaction | None,
+    commit: RowCommit,
 ) -> bool:
     """Append the rows as a file that this process writes; returns whether that was possible."""
-    from framework.lakehouse.file_commits import Commit, commit_files
+    from framework.lakehouse.file_commits import Commit, NewTable, commit_files, create_table
 
     lake, name = table
     location = lake.location(name)
-    if lake.added or local_log(location) is None or not lake.exists(spark, name):
+    if lake.added or local_log(location) is None:
         return False
+    is_new = not lake.exists(spark, name)
     with file_of(lake, arrow_rows(rows, schema)) as file:
-        return commit_files(spark, location, schema, [file], Commit(transaction))
+        once = Commit(commit.transaction)
+        if is_new:
+            new = NewTable(nullable(schema), description(name), commit.properties)
+            return create_table(spark, location, new, [file], once)
+        return commit_files(spark, location, schema, [file], once)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.table_names import BATCHES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from framework.lakehouse.log_rows import append_rows
+from framework.lakehouse.log_rows import RowCommit, append_rows
 from silver.epochs.event_clock import believable
 from silver.values.sequence import is_snapshot_sql
 
@@ -84,4 +84,4 @@ def append_counts(
     rows = [(*(row[name] for name in COUNTED), clock) for row in counts]
     if not rows:
         return
-    append_rows(spark, (lake, BATCHES_TABLE), rows, COUNTS_SCHEMA, transaction)
+    append_rows(spark, (lake, BATCHES_TABLE), rows, COUNTS_SCHEMA, RowCommit(transaction))

@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from framework.lakehouse.commits import operations
-from framework.lakehouse.lakehouse import Lakehouse, is_table, table_version
+from framework.lakehouse.lakehouse import Lakehouse, is_table, table_properties, table_version
+from framework.spark.session import is_connect
 
 
 def test_a_url_is_a_table_once_a_delta_table_is_there(spark: SparkSession, tmp_path: Path) -> None:
@@ -58,6 +59,20 @@ def test_a_table_is_created_with_the_columns_that_its_schema_has(spark: SparkSes
     lake = Lakehouse(str(tmp_path))
     lake.create(spark, "ops/runs", schema)
     assert lake.read(spark, "ops/runs").schema.json() == schema.json()
+
+
+def test_a_table_is_created_where_a_killed_process_left_a_log_without_commits(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    if is_connect(spark):
+        pytest.skip("on Spark Connect a statement creates the table, and it takes such a folder for a table")
+    lake = Lakehouse(str(tmp_path))
+    log = tmp_path / "ops" / "runs" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / ".00000000000000000000.json.1.tmp").write_text("{}")
+    lake.create(spark, "ops/runs", "number bigint", {"delta.appendOnly": "true"})
+    assert lake.read(spark, "ops/runs").collect() == []
+    assert table_properties(spark, lake.location("ops/runs")) == {"delta.appendOnly": "true"}
 
 
 @pytest.mark.parametrize("place", ["/nowhere/ops/runs", "file:///nowhere/ops/runs"])

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T
 
-from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from framework.lakehouse.log_rows import append_rows
+from framework.lakehouse import file_commits
+from framework.lakehouse.lakehouse import Lakehouse, Transaction, sql_name
+from framework.lakehouse.log_rows import RowCommit, append_rows
 from framework.spark.local_frame import local_frame
 from framework.spark.session import is_connect
 from tests.jobs import jobs
@@ -33,7 +36,7 @@ def rows_of(spark: SparkSession, lake: Lakehouse) -> list[tuple[Any, ...]]:
 def test_rows_are_appended_once(spark: SparkSession, lake: Lakehouse) -> None:
     append_rows(spark, (lake, NAME), [(1, "one", MOMENT, ["a", None])], SCHEMA)
     for _ in range(2):
-        append_rows(spark, (lake, NAME), [(2, None, None, None)], SCHEMA, Transaction("log", 7))
+        append_rows(spark, (lake, NAME), [(2, None, None, None)], SCHEMA, RowCommit(Transaction("log", 7)))
     assert rows_of(spark, lake) == [(1, "one", MOMENT, ["a", None]), (2, None, None, None)]
     assert not list(Path(lake.checkpoints).rglob("*.parquet"))
 
@@ -51,6 +54,55 @@ def test_spark_writes_nothing(spark: SparkSession, lake: Lakehouse) -> None:
             lake.append(frame, NAME)
         counts.append(jobs(spark) - before)
     assert counts[0] < counts[1]
+
+
+def test_a_new_table_is_created_with_its_rows_in_one_commit(spark: SparkSession, lake: Lakehouse) -> None:
+    counts, properties = list[int](), {"delta.appendOnly": "true", "delta.dataSkippingStatsColumns": "number"}
+    commit = RowCommit(Transaction("log", 1), properties)
+    schema = T.StructType([T.StructField("number", T.LongType(), nullable=False)])
+    for name in ("ops/new", "ops/by_spark"):
+        before = jobs(spark)
+        if name == "ops/new":
+            append_rows(spark, (lake, name), [(1,)], schema, commit)
+        else:
+            lake.append(local_frame(spark, [(1,)], schema).coalesce(1), name, properties=properties)
+        counts.append(jobs(spark) - before)
+    append_rows(spark, (lake, "ops/new"), [(1,)], schema, commit)  # is there
+    append_rows(spark, (lake, "ops/new"), [(None,)], "number bigint")
+    lake.create(spark, "ops/other", "number bigint", properties)
+    assert [row["number"] for row in lake.read(spark, "ops/new").collect()] in ([1, None], [None, 1])
+    new, other = (
+        spark.sql(f"DESCRIBE DETAIL {sql_name(lake.location(name))}")
+        .select("description", "properties", "minReaderVersion", "minWriterVersion")
+        .first()
+        for name in ("ops/new", "ops/other")
+    )
+    assert new == other
+    if not is_connect(spark):
+        assert counts[0] < counts[1]
+        assert lake.version(spark, "ops/new") == 1
+        log = Path(lake.location("ops/new"), "_delta_log", f"{0:020d}.json").read_text()
+        added = next(json.loads(line)["add"] for line in log.splitlines() if '"add"' in line)
+        assert json.loads(added["stats"])["maxValues"] == {"number": 1}
+
+
+def test_a_table_that_another_process_creates_meanwhile_stays_as_it_is(
+    spark: SparkSession, lake: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_connect(spark):
+        pytest.skip("on Spark Connect Spark creates the table")
+    move = file_commits._moved
+
+    def create_first(*given: Any) -> list[dict[str, Any]]:
+        monkeypatch.undo()
+        lake.create(spark, NAME, SCHEMA)
+        return move(*given)
+
+    monkeypatch.setattr(file_commits, "_moved", create_first)
+    with pytest.raises(Py4JJavaError, match=r"DELTA_.*CHANGED|Concurrent"):
+        append_rows(spark, (lake, NAME), [(1, "one", None, None)], SCHEMA)
+    assert lake.version(spark, NAME) == 0
+    assert rows_of(spark, lake) == []
 
 
 def test_files_have_bounds_of_bounded_length(spark: SparkSession, lake: Lakehouse) -> None:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from framework.lakehouse import log_upkeep
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from framework.lakehouse.log_rows import append_rows
+from framework.lakehouse.log_rows import RowCommit, append_rows
 from framework.lakehouse.log_upkeep import remove_old_checksums, remove_read_commits
 from framework.lakehouse.merge import Merge
 
@@ -65,18 +65,18 @@ def test_delta_reads_and_writes_a_table_whose_old_files_of_the_log_are_gone(
     monkeypatch.setattr(log_upkeep, "_KEPT", 2)
     lake, name = Lakehouse(str(tmp_path)), "ops/log"
     for number in range(24):
-        append_rows(spark, (lake, name), [(number,)], "n int", Transaction("a", number))
+        append_rows(spark, (lake, name), [(number,)], "n int", RowCommit(Transaction("a", number)))
     log = tmp_path / name / "_delta_log"
     assert versions(log, "crc") == list(range(18, 24))
     remove_read_commits(lake.location(name))
     assert versions(log, "json") == list(range(18, 24))
     assert versions(log, "checkpoint.parquet") == [20]
-    append_rows(spark, (lake, name), [(23,)], "n int", Transaction("a", 23))  # is there
+    append_rows(spark, (lake, name), [(23,)], "n int", RowCommit(Transaction("a", 23)))  # is there
     for number in range(24, 30):
         Merge(
             lake.location(name), spark.range(number, number + 1).selectExpr("int(id) n"), "t.n = s.n"
         ).insert({"n": "s.n"}).execute()
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    append_rows(spark, (lake, name), [(30,)], "n int", Transaction("a", 30))
+    append_rows(spark, (lake, name), [(30,)], "n int", RowCommit(Transaction("a", 30)))
     assert [row[0] for row in lake.read(spark, name).orderBy("n").collect()] == list(range(31))
     assert versions(log, "crc") == list(range(28, 31))
