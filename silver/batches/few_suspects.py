@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import TimestampType
 
+from framework.contracts.events import Op
 from framework.contracts.full_loads import WITHOUT_POSITION
 from silver.changes.staged_rows import column_values, plain_rows
 from silver.epochs.event_clock import newest_believable
@@ -29,6 +30,7 @@ _NAMES = (
     "reason",
     "event_time",
 )
+_OF_LOG = frozenset({Op.INSERT, Op.UPDATE, Op.DELETE})
 _SECOND = 1_000_000
 _Group = tuple[str | None, ...]
 _Reach = tuple[str | None, str | None]
@@ -73,7 +75,7 @@ def _of_changes(rows: pa.Table, newest: int | None, sources: Collection[str]) ->
     named = column_values(rows, *_NAMES[:-1])
     for (*table, sequence, committed, kind, op, reason), time in zip(named, times, strict=True):
         is_row = kind == "row" or (kind == "excluded" and reason is None)
-        if table[0] not in sources or not is_row or op in (None, "read") or sequence is None:
+        if table[0] not in sources or not is_row or op not in _OF_LOG or sequence is None:
             continue
         if re.match(WITHOUT_POSITION, sequence) is None:
             at = None if time is None or (newest is not None and time > newest) else time

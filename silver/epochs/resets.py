@@ -19,7 +19,7 @@ source waits (UNDECIDED).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
@@ -28,6 +28,14 @@ from pyspark.sql import functions as F
 from framework.spark.columns import by_source
 from framework.spark.local_frame import local_frame
 from silver.decoding.format import Format
+from silver.epochs.log_changes import (
+    changes_with_position,
+    epoch_in,
+    has_position,
+    is_row,
+    is_statement,
+    restart,
+)
 from silver.epochs.stop_points import (
     FOLLOWS,
     OLDER_TOPIC,
@@ -37,7 +45,6 @@ from silver.epochs.stop_points import (
     UNKNOWN_TOPIC,
     StopPoint,
 )
-from silver.values.sequence import epoch_part_sql, is_snapshot_sql
 
 __all__ = [
     "EXTENTS",
@@ -81,13 +88,13 @@ def suspect_sources(rows: DataFrame, extents: DataFrame, waits: Mapping[str, tim
     if not rest:
         return short
     slot = F.floor(F.col("event_time").cast("double") / (_wait(rest) * 0.9))
-    now = _changes_with_position(rows, rest).select(
-        *_TABLE, "sequence", "committed", slot.alias("slot"), _epoch("sequence").alias("epoch")
+    now = changes_with_position(rows, rest).select(
+        *_TABLE, "sequence", "committed", slot.alias("slot"), epoch_in("sequence").alias("epoch")
     )
     before = extents.withColumnsRenamed({"top": "sequence", "newest": "event_time"}).where(
         F.col("source").isin(*rest)
     )
-    shown = before.select(*_TABLE, "sequence", slot.alias("slot"), _epoch("sequence").alias("epoch"))
+    shown = before.select(*_TABLE, "sequence", slot.alias("slot"), epoch_in("sequence").alias("epoch"))
     lowest, highest = (
         F.min(F.coalesce("committed", "sequence")).alias("lowest"),
         F.max("sequence").alias("highest"),
@@ -117,7 +124,7 @@ def find_stop_points(rows: DataFrame, extents: DataFrame, waits: Mapping[str, ti
         extents: How far each table has come (EXTENTS).
         waits: The sources to check, with the time that they let halves wait.
     """
-    changes = _with_signs(_changes_with_position(rows, waits), extents, waits)
+    changes = _with_signs(changes_with_position(rows, waits), extents, waits)
     found = _first_stops(changes, extents)
     if any(stop.reason == UNDECIDED for stop in found):
         return _first_stops(_decide(changes), extents)
@@ -135,18 +142,18 @@ def _with_signs(changes: DataFrame, extents: DataFrame, waits: Mapping[str, time
         transaction).
     """
     columns = (*_TABLE, "topic", "partition", "offset", "ordinal", "sequence", "committed", "event_time",
-               "server", "transaction_id", _restart())  # fmt: skip
+               "server", "transaction_id", restart())  # fmt: skip
     now = changes.select(*columns)
     same = [now[name].eqNullSafe(extents[name]) for name in _TABLE]
     joined = now.join(F.broadcast(extents), same, "left").select(
         *(now[c] for c in now.columns), "top", "newest", extents["server"].alias("was"),
-        F.when(_epoch("top") == _epoch("sequence"), F.struct("top", "newest")).alias("own"),
+        F.when(epoch_in("top") == epoch_in("sequence"), F.struct("top", "newest")).alias("own"),
     )  # fmt: skip
-    order = Window.partitionBy(*_TABLE, "topic", "partition", _epoch("sequence")).orderBy(
+    order = Window.partitionBy(*_TABLE, "topic", "partition", epoch_in("sequence")).orderBy(
         "restart", "offset", "ordinal"
     )  # messages that are decoded again may have several epochs
     before = order.rowsBetween(Window.unboundedPreceding, -1)
-    is_of_epoch = _epoch("top") == _epoch("sequence")
+    is_of_epoch = epoch_in("top") == epoch_in("sequence")
     highest, server = F.max("sequence").over(before), F.last("server", ignorenulls=True).over(before)
     placed = joined.withColumns(
         {
@@ -173,7 +180,7 @@ def _decide(changes: DataFrame) -> DataFrame:
     It is a long transaction if the next one in its partition is above `top`. If none is next, it is one if
     the highest position of the source is above `top`, and is that of another transaction that is not older.
     """
-    epoch = _epoch("sequence").alias("epoch")
+    epoch = epoch_in("sequence").alias("epoch")
     behind = Window.partitionBy(*_TABLE, "topic", "partition", "epoch").orderBy(
         F.desc("restart"), F.desc("offset"), F.desc("ordinal")
     )  # in this direction each row costs the same
@@ -205,8 +212,8 @@ def _first_stops(changes: DataFrame, extents: DataFrame) -> list[StopPoint]:
     if not mine.count():  # nearly always; what follows takes several jobs
         return []
     furthest = F.max(F.struct("top", "newest")).alias("furthest")
-    far = extents.groupBy("source", _epoch("top").alias("epoch")).agg(furthest).where("epoch IS NOT NULL")
-    epoch = _epoch("sequence").alias("epoch")
+    far = extents.groupBy("source", epoch_in("top").alias("epoch")).agg(furthest).where("epoch IS NOT NULL")
+    epoch = epoch_in("sequence").alias("epoch")
     joined = (
         mine.select("*", epoch)
         .join(F.broadcast(far), ["source", "epoch"], "left")
@@ -279,47 +286,64 @@ def spread_stop_points(
 ) -> list[StopPoint]:
     """The stops, and one in each other partition of their sources, at its first message of the new epoch.
 
-    That is a message that happened when the first stop did, or later, or an earlier one of its server, if
-    that server has not written before (by EXTENTS).
+    That is a message that happened when the first stop did, or later. It is an earlier one of its server, if
+    that server has not written before (by EXTENTS). And it is a statement, or a row of a snapshot, before the
+    first new change in the log, if it is later than all changes above that: what belongs to a log comes in
+    its order. A snapshot does not name its server.
     """
     found = {
         (stop.source, stop.topic, stop.partition): stop
         for stop in sorted(stops, key=lambda s: (s.at, s.reason not in _WITHOUT_EPOCH), reverse=True)
     }
-    is_statement = F.col("kind").isin("ddl", "truncate")
-    changes = rows.withColumn("restart", _restart()).where(
-        F.col("source").isin({stop.source for stop in stops}) & (is_statement | _is_row())
+    changes = rows.withColumn("restart", restart()).where(
+        F.col("source").isin({stop.source for stop in stops}) & (is_statement() | is_row())
     )
+    is_new = F.array_contains("servers", F.col("server"))
+    is_before = F.col("sequence") <= F.col("reached")
+    is_placed = is_statement() | (F.col("op") == "read")
+    is_of_log = F.col("server").isNull() | F.array_contains("writers", F.col("server"))
     later = changes.join(F.broadcast(_signs(changes, stops, extents)), "source").where(
         (F.col("event_time") >= F.col("since"))
-        | (
-            F.array_contains("servers", F.col("server"))
-            & (F.col("event_time").isNull() | (F.col("sequence") <= F.col("reached")))
-        )
+        | (is_new & (F.col("event_time").isNull() | is_before))
+        | (is_placed & is_of_log & is_before & has_position() & (F.col("event_time") > F.col("newest")))
     )
     lowest = later.groupBy(*_PARTITION).agg(F.min(F.struct("restart", "offset")).alias("at"))
-    for source, topic, partition, restart, offset in lowest.select(*_PARTITION, "at.*").collect():
+    for source, topic, partition, *at in lowest.select(*_PARTITION, "at.*").collect():
         own = found.get((source, topic, partition))
-        if own is None or (restart, offset) < own.at:
+        if own is None or tuple(at) < own.at:
             reason, detail = FOLLOWS, "not earlier than the stops of the others"
             if own is not None and own.reason in (*_WITHOUT_EPOCH, UNDECIDED):
                 reason, detail = own.reason, own.detail  # they need advice of their own
             found[source, topic, partition] = StopPoint(
-                source, topic, partition, offset, reason, detail, restart
+                source, topic, partition, at[1], reason, detail, at[0]
             )
     return sorted(found.values(), key=lambda s: (s.source, s.reason == FOLLOWS, s.topic, s.partition))
 
 
 def _signs(changes: DataFrame, stops: Sequence[StopPoint], extents: DataFrame | None) -> DataFrame:
-    """By source: `since`, the time of its first stop; `servers`, those that are new; and how far they got."""
+    """By source, what tells the changes of the new epoch.
+
+    Returns:
+        `since`, the time of the first stop; `writers`, the servers at the stops; `servers`, those of them
+        that are new; `reached`, how far they got; and `newest`, the time of the newest change before.
+    """
     first = _frame_of(changes, stops).select(*_PARTITION, "stop.*")
     shown = changes.join(first, [*_PARTITION, "restart", "offset"], "left_semi")
     is_changed = F.col("source").isin({stop.source for stop in stops if stop.reason == SERVER_CHANGED})
     signs = shown.groupBy("source").agg(
         F.min("event_time").alias("since"),
         F.max("sequence").alias("reached"),
+        F.collect_set("server").alias("writers"),
         F.collect_set(F.when(is_changed, F.col("server"))).alias("servers"),
     )
+    above = drop_behind_stops(changes, stops).join(
+        F.broadcast(signs.select("source", "since", "reached")), "source"
+    )
+    above = above.where(is_row() & has_position() & (F.col("sequence") > F.col("reached")))
+    times = above.where(F.col("event_time") < F.col("since")).select("source", "event_time")
+    if extents is not None:
+        times = times.unionByName(extents.select("source", F.col("newest").alias("event_time")))
+    signs = signs.join(times.groupBy("source").agg(F.max("event_time").alias("newest")), "source", "left")
     if extents is None:
         return signs
     servers = F.array_except("servers", _or_empty("known"))
@@ -343,7 +367,7 @@ def _frame_of(rows: DataFrame, stops: Sequence[StopPoint]) -> DataFrame:
 def drop_behind_stops(rows: DataFrame, stops: Sequence[StopPoint]) -> DataFrame:
     """The rows before the stops."""
     joined = rows.join(_frame_of(rows, stops), list(_PARTITION), "left")
-    is_held = F.coalesce(F.struct(_restart(), F.col("offset")) >= F.col("stop"), F.lit(False))
+    is_held = F.coalesce(F.struct(restart(), F.col("offset")) >= F.col("stop"), F.lit(False))
     return joined.where(~is_held).select(*(F.col(f"`{name}`") for name in rows.columns))
 
 
@@ -365,31 +389,6 @@ def may_show_reset(
     if not fmt.positions_are_unique or oldest is None or newest is None:
         return False
     return is_behind or newest - oldest > wait
-
-
-def _restart() -> Column:
-    return F.coalesce("restart", F.lit(0)).alias("restart")
-
-
-def _epoch(sequence: str) -> Column:
-    return F.expr(epoch_part_sql(sequence))
-
-
-def _changes_with_position(rows: DataFrame, sources: Iterable[str]) -> DataFrame:
-    """The row changes of these sources that have a position."""
-    return rows.where(F.col("source").isin(*sources) & _is_row() & (F.col("op") != "read") & _has_position())
-
-
-def _is_row() -> Column:
-    """Whether an outcome is a row change, of an excluded table too.
-
-    An excluded table may be the only one that shows a reset, and may be included later.
-    """
-    return (F.col("kind") == "row") | ((F.col("kind") == "excluded") & F.col("reason").isNull())
-
-
-def _has_position() -> Column:
-    return F.col("sequence").isNotNull() & ~F.expr(is_snapshot_sql("sequence"))
 
 
 def _wait(waits: Mapping[str, timedelta]) -> Column:

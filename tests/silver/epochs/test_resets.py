@@ -227,6 +227,35 @@ def test_a_reset_stops_the_other_partitions_where_they_are_later(spark: SparkSes
     ]
 
 
+def test_what_comes_before_the_first_new_change_in_the_log_is_of_its_epoch(spark: SparkSession) -> None:
+    """Statements and rows of a snapshot; none that is as old as changes above it, or of another server."""
+    reset = [change(1, "011.03101", 1, server="one"), change(2, "011.0250", 60, server="one")]
+
+    def statement(offset: int, position: int, minutes: int, **more: Any) -> tuple[Any, ...]:
+        return change(offset, f"011.02{position}", minutes, kind="ddl", op="ALTER", topic="ddl", **more)
+
+    others = [
+        statement(1, 30, -90),
+        statement(2, 31, 1),
+        statement(3, 32, 55, server="other"),
+        statement(4, 51, 55),
+        statement(5, 33, 55),
+        change(1, "011.0234", 56, op="read", topic="copy"),
+        change(1, "011.0235", 56, kind="excluded", op="ALTER", topic="excluded"),
+        change(1, "011.0236", 5, op="update", topic="late"),
+    ]
+    rows = spark.createDataFrame([*reset, *others], STAGED_DDL)
+    shown = spark.createDataFrame([AFTER_100], EXTENTS)
+    for extents in (shown, None):
+        spread = spread_stop_points(rows, find_stop_points(rows, shown, WAITS), extents)
+        assert [(stop.topic, stop.offset) for stop in spread] == [
+            ("t", 2),
+            ("copy", 1),
+            ("ddl", 5),
+            ("excluded", 1),
+        ]
+
+
 def test_what_is_not_suspected_has_no_reset(spark: SparkSession) -> None:
     """The quick look over all may suspect in vain, but passes over nothing that the long one finds."""
     draw, rows, extents, waits = Random(7), [], [], {}
