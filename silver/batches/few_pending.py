@@ -45,19 +45,20 @@ def replace_pending(
         times: The newest event time of each source. A half whose own time is not believable waits from then.
 
     Returns:
-        Whether that was possible. It is not where many halves wait, or only Spark can write the table.
+        Whether that was possible. It is not where many halves wait, where only Spark can write the table, or
+        where another process has written it meanwhile.
     """
-    location = lake.location(PENDING_TABLE)
+    location, since = lake.location(PENDING_TABLE), lake.newest_commit(spark, PENDING_TABLE)
     waiting = waiting_halves(spark, lake) if takes_files(spark, location, CHANGES) else None
-    if waiting is None:
+    if waiting is None or since is None:
         return False
     kept = after_batch(waiting, outcomes, landed_at, times)
     if kept is None:
         return True
     if not kept.num_rows:
-        return replace_files(spark, location, CHANGES, None)
+        return replace_files(spark, location, CHANGES, None, since)
     with file_of(lake, kept) as file:
-        return replace_files(spark, location, CHANGES, file)
+        return replace_files(spark, location, CHANGES, file, since)
 
 
 def after_batch(

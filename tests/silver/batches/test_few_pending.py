@@ -16,6 +16,7 @@ from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.spark.local_frame import arrow_frame
 from framework.spark.session import is_connect
+from silver.batches import few_pending
 from silver.batches.few_outcomes import pair_halves, waiting_halves
 from silver.batches.few_pending import replace_pending
 from silver.batches.pending import merge_pending
@@ -104,6 +105,28 @@ def test_nothing_is_committed_where_nothing_changes_and_an_empty_table_stays_one
     forgotten = rows_of_batch(staged_table([{**half, "kind": "excluded"}]), 2)
     assert replace_pending(spark, lake, forgotten, None, {})
     assert lake.is_empty_by_log(spark, PENDING_TABLE)
+
+
+def test_a_half_that_another_process_adds_meanwhile_stays(
+    spark: SparkSession, lakes: tuple[Lakehouse, Lakehouse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is added behind the look at the halves that wait; Spark's MERGE is left to go on from there."""
+    lake, _ = lakes
+    batch, _, _ = drawn_halves(Random(4), "feed")
+    (half,) = [row for row in batch if row["half"]][:1]
+    own, other = (
+        rows_of_batch(staged_table([{**half, "kind": "half", "offset": offset}]), 0) for offset in (1, 2)
+    )
+
+    def with_another(spark: SparkSession, lake: Lakehouse) -> pa.Table | None:
+        found = waiting_halves(spark, lake)
+        lake.append(arrow_frame(spark, other, CHANGES), PENDING_TABLE)
+        return found
+
+    monkeypatch.setattr(few_pending, "waiting_halves", with_another)
+    assert not replace_pending(spark, lake, own, None, {})
+    merge_pending(lake, arrow_frame(spark, own, CHANGES), None, {})
+    assert len(waiting(spark, lake)) == 2
 
 
 def test_many_halves_and_a_table_that_needs_more_than_a_file_are_left_to_spark(
