@@ -22,7 +22,7 @@ from gold.changes.effects import ORDER, by_key, effects, key_names
 from gold.changes.folded_images import fold_images
 from gold.changes.latest import drop_superseded_leaves
 from gold.changes.profile import Profile
-from gold.changes.snapshot_times import with_counted_times
+from gold.changes.snapshot_times import with_counted_times, without_rows_of_later_owners
 from gold.planning.plan import Plan
 from gold.schema.casting import typed
 from gold.schema.layout import Layout
@@ -87,6 +87,8 @@ def ordered_effects(
     leaves = [F.desc(~F.col("is_upsert") & F.col("is_key_change"))] if truncates is None else []
     once = Window.partitionBy(*keys, "sequence", "is_upsert").orderBy(*leaves, *map(F.desc, ORDER))
     all_effects = all_effects.withColumn("n", F.row_number().over(once)).where("n = 1").drop("n")
+    if profile.has_key_changes or profile.has_partials:
+        all_effects = without_rows_of_later_owners(all_effects, keys)
     if profile.has_key_changes:
         all_effects = drop_superseded_leaves(all_effects, keys)
     if truncates is None:
