@@ -86,7 +86,11 @@ def ordered_effects(
     # where deletes have no effect, a row that left its key at the position of a delete has left
     leaves = [F.desc(~F.col("is_upsert") & F.col("is_key_change"))] if truncates is None else []
     once = Window.partitionBy(*keys, "sequence", "is_upsert").orderBy(*leaves, *map(F.desc, ORDER))
-    all_effects = all_effects.withColumn("n", F.row_number().over(once)).where("n = 1").drop("n")
+    is_version, counts = F.row_number().over(once) == 1, F.col("_is_version")
+    if profile.has_partials:  # another change at its position says what the newest one there leaves out
+        counts = counts | (F.col("is_upsert") & (F.col("_newer") != F.col("change_id")))
+    placed = all_effects.withColumns({"_is_version": is_version, "_newer": F.lag("change_id").over(once)})
+    all_effects = placed.where(counts).drop("_newer")
     if profile.has_key_changes or profile.has_partials:
         all_effects = without_rows_of_later_owners(all_effects, keys)
     if profile.has_key_changes:
@@ -94,7 +98,7 @@ def ordered_effects(
     if truncates is None:
         all_effects = all_effects.where("is_upsert OR is_key_change")
     folded = fold_images(all_effects, keys) if profile.has_partials else all_effects
-    return with_counted_times(folded, keys)
+    return with_counted_times(folded.where("_is_version").drop("_is_version"), keys)
 
 
 def versions_of(rows: DataFrame, plan: Plan) -> DataFrame:

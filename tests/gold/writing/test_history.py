@@ -4,18 +4,35 @@ no gap, no overlap, one current version a live key, in any order.
 
 from __future__ import annotations
 
+import random
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from framework.config.tables import Deletes
+from gold.changes.effects import effects
 from gold.changes.key_changes import fill_partial_key_changes
+from gold.changes.latest import latest
+from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile
 from gold.schema.columns import TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
 from gold.writing.history import versions
-from tests.gold.changes.test_latest import COLUMNS, KEYS, SCHEMA, SEED, START, Game, Row, games, shuffled
+from tests.gold.changes.test_latest import (
+    COLUMNS,
+    KEYS,
+    SCHEMA,
+    SEED,
+    START,
+    Change,
+    Game,
+    Row,
+    games,
+    shuffled,
+)
 from tests.gold.silver_builder import GoldPipeline, copied, delete, insert, update
 
 Version = tuple[int, int, str, Row, int, int | None, bool]
@@ -83,6 +100,46 @@ def test_histories_are_those_of_the_source(spark: SparkSession, is_partial: bool
         pytest.fail("\n".join([*lines, *map(str, pairs)]))
 
 
+def crowded(number: int) -> list[Change]:
+    """Changes of two keys of a table at few positions: several of a key at each, whole and partial ones."""
+    draw = random.Random(f"{SEED} {number}")
+    changes: list[Change] = []
+    for place in range(20):
+        position = draw.randint(1, 5)
+        key: Row = {"game": str(number), "id": str(draw.randint(1, 2))}
+        op = draw.choice(("insert", "update", "update", "update", "update", "delete"))
+        is_partial = op == "update" and draw.random() < 0.8
+        names = draw.sample(COLUMNS, draw.randint(1, 2)) if is_partial else COLUMNS
+        image = {**key, **{name: draw.choice(("p", "q", "r", "s", None)) for name in names}}
+        change_id = f"{draw.randrange(1000)}-{number}-{place}"
+        images = (key, None) if op == "delete" else (None, image)
+        at = START + timedelta(seconds=position)
+        changes.append((f"011.011.01{position}", at, change_id, None, op, is_partial, None, *images))
+    return changes
+
+
+def test_partial_changes_at_one_position_are_folded_as_in_the_replica(spark: SparkSession) -> None:
+    """The newest version of each key is the row of the replica, and each position has one version."""
+    frame = spark.createDataFrame([change for number in range(60) for change in crowded(number)], SCHEMA)
+    policy = MergePolicy(Deletes.HARD, None, has_partials=True)
+    newest = latest(effects(frame, KEYS), ["k0", "k1"], policy, has_key_changes=False)
+    replica = {
+        (row["k0"], row["k1"]): (row["change_id"], *(row["after"].get(name) for name in COLUMNS))
+        for row in newest.where("is_upsert").collect()
+    }
+    found = versions(frame, LAYOUT, Profile(has_partials=True), (), None).collect()
+    places = [(row["k0"], row["k1"], row["_cdc_sequence"]) for row in found]
+    assert len(places) == len(set(places))
+    current = {
+        (row["k0"], row["k1"]): (row["_cdc_change_id"], *(row[f"c{i + 2}"] for i in range(len(COLUMNS))))
+        for row in found
+        if row["_cdc_is_current"]
+    }
+    wrong = [key for key in replica.keys() | current.keys() if replica.get(key) != current.get(key)]
+    shown = [f"{key}: {current.get(key)} instead of {replica.get(key)}" for key in wrong[:3]]
+    assert not wrong, "\n".join([f"seed {SEED}", *shown, *map(str, crowded(wrong[0][0]))])
+
+
 @pytest.mark.slow
 def test_of_two_changes_at_one_position_the_history_has_that_of_the_replica(
     spark: SparkSession, tmp_path: Path
@@ -90,13 +147,29 @@ def test_of_two_changes_at_one_position_the_history_has_that_of_the_replica(
     """Whether they come together or one after the other."""
     gold = GoldPipeline(spark, tmp_path, "  - {match: 'db.*', history: true}\n")
     one, other = insert("t", 1, {"id": "1", "a": "x"}), update("t", 1, None, {"id": "1", "a": "y"})
-    gold.add_batch(one, other, *copied([one], "earlier"), *copied([other], "later"))
+    whole = insert("parts", 0, {"id": "1", "a": "x", "b": "x"})
+    parts = [
+        insert("parts", 1, {"id": "1", "a": "y"}, partial=True),
+        update("parts", 1, None, {"id": "1", "b": "z"}, partial=True),
+    ]
+    gold.add_batch(
+        one,
+        other,
+        *copied([one], "earlier"),
+        *copied([other], "later"),
+        *(whole, parts[1]),
+        *copied([whole, *parts], "parts_at_once"),
+    )
     gold.apply()
-    gold.add_batch(*copied([other], "earlier"), *copied([one], "later"))
+    gold.add_batch(*copied([other], "earlier"), *copied([one], "later"), parts[0])
     gold.apply()
     for name in ("t", "earlier", "later"):
         assert gold.rows(name) == [{"id": 1, "a": "y"}]
         assert [(version["a"], version["_cdc_op"]) for version in gold.history(name)] == [("y", "update")]
+    for name in ("parts", "parts_at_once"):
+        assert gold.rows(name) == [{"id": 1, "a": "y", "b": "z"}]
+        versions = [(version["a"], version["b"], version["_cdc_op"]) for version in gold.history(name)]
+        assert versions == [("x", "x", "insert"), ("y", "z", "update")]
 
 
 @pytest.mark.slow
