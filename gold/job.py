@@ -11,12 +11,13 @@ from pyspark.sql import functions as F
 
 from framework.config.model import Config
 from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE
-from framework.errors import brief
+from framework.errors import MainstemError, brief
 from framework.lakehouse.catalog import tag_tables
 from framework.lakehouse.kept_rows import keep_rows
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from framework.observability.steps import StepEnd, WrittenTable
+from framework.pipeline.failed_tries import FailedTries
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.layer import Run
 from framework.spark.local_frame import local_frame
@@ -47,6 +48,7 @@ from gold.writing.bad_values import BAD_VALUES_SCHEMA, NOT_LISTED
 from gold.writing.change_cache import cache_changes
 
 THREADS = 4
+_TRIES = "gold.tries"
 _CELL = ["source", "database", "schema", "table", "change_id", "column", "reason"]
 """The columns that identify a row of `ops/bad_values`."""
 
@@ -130,7 +132,8 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
         _keep_logs(lake, states)
         return GoldResult((), taken if run.table else (*taken, *stale_replicas(every)))
     # a table that is asked for by name is tried in any case
-    refused = [] if run.table else [task for task in tasks if is_refused_again(spark, lake, task)]
+    tries = run.kept.setdefault(_TRIES, FailedTries())
+    refused = [] if run.table else [task for task in tasks if _waits(run, tries, task)]
     kept = {(task.source, task.name) for task in refused}
     tasks = [task for task in tasks if (task.source, task.name) not in kept]
     still_parked = _still_parked(run, refused)
@@ -146,7 +149,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     wanted = recorded_schemas(tasks)
     if cached is not None:
         wanted |= {text for text in cached.rows["schema_id"].unique().to_pylist() if text}
-    applied = _in_threads(run, tasks, StoredSchemas(spark, lake, wanted), cached)
+    applied = _in_threads(run, tasks, StoredSchemas(spark, lake, wanted), cached, tries)
     crash_point("gold.before_publish")
     _merge_bad_values(spark, lake, applied, run_id)
     crash_point("gold.between_bad_values_and_states")
@@ -165,8 +168,15 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     return GoldResult((*applied, *still_parked), notes)
 
 
+def _waits(run: Run, tries: FailedTries, task: Task) -> bool:
+    """Whether a parked table is not tried now: it would be refused again, or has failed not long ago."""
+    is_parked = task.state.state is State.PARKED and not task.is_rebuild
+    is_put_off = is_parked and not tries.is_due((task.source, task.name))
+    return is_put_off or is_refused_again(run.spark, run.lake, task)
+
+
 def _still_parked(run: Run, tasks: Sequence[Task]) -> tuple[Applied, ...]:
-    """Tells of parked tables that would be refused again."""
+    """Tells of parked tables that are not tried now."""
     run.progress.expect("tables", len(tasks))
     for task in tasks:
         run.progress.start_table(task.name.dotted)
@@ -198,6 +208,7 @@ def _in_threads(
     tasks: Sequence[Task],
     schemas: Mapping[str, Sequence[SchemaColumn]],
     cached: CachedChanges | None,
+    tries: FailedTries,
 ) -> list[Applied]:
     run.progress.expect("tables", len(tasks))
 
@@ -222,6 +233,8 @@ def _in_threads(
                     built_with=built_with,
                 )
             )
+        may_go_by_itself = failure is not None and not isinstance(failure, MainstemError)
+        (tries.note if may_go_by_itself else tries.forget)((task.source, task.name))
         is_parked = applied.state.state is State.PARKED
         run.progress.end_table(task.name.dotted, "PARKED" if is_parked else "ok", _end_of(applied, failure))
         run.progress.advance("tables")

@@ -27,11 +27,11 @@ from framework.lakehouse.expired_logs import begin_again
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.scanned_files import scanned_files
 from framework.lakehouse.session_size import tune_for_lakehouse
+from framework.pipeline.failed_tries import FailedTries
 from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
 from framework.text.formatting import quantity
 from silver.batches import batch_counts
-from silver.batches.failed_tries import FailedTries
 from silver.batches.landings import (
     HOLDS_COORDINATES,
     before_halves_of,

@@ -43,7 +43,7 @@ _TRIES = "silver.tries"
 
 
 def _run(run: Run) -> LayerReport:
-    from silver.batches.failed_tries import FailedTries
+    from framework.pipeline.failed_tries import FailedTries
     from silver.job import run_silver
 
     if run.memo.get(LANDED):

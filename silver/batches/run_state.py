@@ -19,6 +19,7 @@ from framework.contracts.seed import SEEDED
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, SCHEMAS_TABLE
 from framework.contracts.table_schemas import CHANGES, SCHEMAS
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.pipeline.failed_tries import FailedTries
 from framework.spark.columns import with_one_of
 from framework.spark.local_frame import local_frame
 from silver.batches import batch_counts, changes_table, pending
@@ -30,7 +31,6 @@ from silver.batches.encodings import (
     read_encodings,
     redefined_row,
 )
-from silver.batches.failed_tries import FailedTries
 from silver.batches.partition_progress import (
     NO_PROGRESS,
     Partition,

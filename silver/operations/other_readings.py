@@ -43,6 +43,7 @@ def read_as_noted(spark: SparkSession, state: RunState) -> tuple[tuple[str, ...]
 
     Returns notes on the tables that the configuration reads otherwise, and why some were not decoded again.
     Whatever the reason, other tables go on. An excluded table has no values: it waits until `exclude` is off.
+    The rounds of one command try what has failed after pauses that grow, and tell of it meanwhile.
     """
     note_readings(spark, state)
     begun: dict[str, list[TableName]] = defaultdict(list)
@@ -52,12 +53,17 @@ def read_as_noted(spark: SparkSession, state: RunState) -> tuple[tuple[str, ...]
     if begun:
         begin_epochs(spark, state)
     for source, names in begun.items():
-        try:
-            redecode_as_configured(spark, state, {source: names})
-        except MainstemError as error:
-            errors.append(error)
-        except Exception as error:  # memory, disk, whatever it is: the other tables and sources go on
-            errors.append(_not_decoded(source, names, error))
+        work, failure = (source, *names), None
+        if state.tries.is_due(work):
+            try:
+                redecode_as_configured(spark, state, {source: names})
+            except MainstemError as error:
+                failure = error
+            except Exception as error:  # memory, disk, whatever it is: the other tables and sources go on
+                failure = _not_decoded(source, names, error)
+            state.tries.forget(work) if failure is None else state.tries.note(work, failure)
+        failure = state.tries.failure(work)
+        errors += () if failure is None else (failure,)
     return notes_on(state), tuple(errors)
 
 

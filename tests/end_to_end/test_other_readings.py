@@ -13,7 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.lakehouse.lakehouse import sql_name
+from framework.config.model import load_config
+from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.pipeline import failed_tries
+from silver.job import run_silver
+from silver.layer import LAYER
 from tests.end_to_end.test_identity import TS, Topics
 from tests.end_to_end.test_late_definitions import line, row, source
 
@@ -133,7 +137,10 @@ def test_a_rebuild_that_was_killed_is_ended_by_the_next_run(
 def test_a_rebuild_that_fails_stops_no_run(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before a row was replaced, it has not begun; after that, runs try again and report it."""
+    """Before a row was replaced, it has not begun; after that, runs try again and report it.
+
+    The rounds of one command report it too, and try again after a pause.
+    """
     shop = Readings(tmp_path, capsys)
     shop.land("feed", [noted(1, b"pens")])
     shop.run()
@@ -158,9 +165,17 @@ def test_a_rebuild_that_fails_stops_no_run(
     shop.say("note: {decode: utf8}")
     shop.land("feed", [noted(3, b"yes", table="more")])
     rebuild_in_vain("finish_repair")
+    tried, told = list[Any](), "messages could not be decoded again: OSError: no space left on device"
     with monkeypatch.context() as context:
-        context.setattr("silver.operations.redecode._decide", fail)
-        assert "messages could not be decoded again: OSError: no space left on device" in shop.run(code=1)
+        context.setattr(failed_tries, "FIRST_PAUSE", failed_tries.LONGEST_PAUSE)
+        context.setattr("silver.operations.redecode._decide", lambda *given: fail(tried.append(given)))
+        assert told in shop.run(code=1)
+        config = load_config(tmp_path / "mainstem.yml", formats=LAYER.options())
+        rounds = failed_tries.FailedTries()
+        for _ in range(2):
+            (error,) = run_silver(spark, Lakehouse(config.root), config, tries=rounds).errors
+            assert told in str(error)
+    assert len(tried) == 2
     assert {found["note"] for found in shop.rows("shop/more")} == {b"yes"}
     shop.say("note: {decode: utf8}", more=", exclude: true")
     assert KEPT not in shop.run()

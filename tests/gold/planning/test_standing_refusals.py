@@ -1,15 +1,19 @@
-"""A parked table is read again only when something changed on which its refusal depends."""
+"""A parked table is read again only when something changed on which its refusal depends, or after a pause."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from framework.pipeline import failed_tries
+from framework.pipeline.layer import Run
 from gold import job
 from gold.planning.table_state import State
+from gold.writing import history
 from gold.writing.apply import Applied, apply_table
 from tests.gold.silver_builder import GoldPipeline, insert, row
 from tests.jobs import jobs
@@ -58,3 +62,37 @@ def test_a_parked_table_of_which_nothing_is_new_costs_no_job(
     assert states() == {"t": State.ACTIVE}
     assert gold.rows("t") == [{"id": 1, "n": 1}, {"id": 2}, {"id": 3, "n": 3}]
     assert states() == {}
+
+
+@pytest.mark.slow
+def test_the_rounds_of_a_command_try_a_rebuild_that_fails_after_pauses(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails when the replica is replaced already. Meanwhile the table is parked, and others go on."""
+    gold = GoldPipeline(spark, tmp_path, "  - {match: db.t, history: true}\n")
+    kept: dict[str, Any] = {}
+    tried: list[object] = []
+
+    def fails(*given: object) -> None:
+        tried.append(given)
+        raise OSError("no space is left")
+
+    def of_round() -> dict[str, State]:
+        found = job.update_tables(Run(spark, gold.lake, gold.config, "round", kept=kept)).tables
+        return {applied.state.name.table: applied.state.state for applied in found}
+
+    gold.add_batch(insert("t", 1, row(1, n="1")))
+    gold.apply()
+    with monkeypatch.context() as context:
+        context.setattr(failed_tries, "FIRST_PAUSE", failed_tries.LONGEST_PAUSE)
+        context.setattr(history, "rewrite", fails)
+        assert gold.rebuild("t").state.state is State.PARKED
+        for number in (2, 3):
+            gold.add_batch(insert("t", number, row(number, n="2")), insert("u", number, row(number)))
+            assert of_round() == {"t": State.PARKED, "u": State.ACTIVE}
+        assert len(tried) == 2
+        assert "no space is left" in (gold.state("t").reason or "")
+        gold.apply("db.t")
+        assert len(tried) == 3  # who asks for the table by name has a reason
+    assert {name: applied.state.state for name, applied in gold.apply().items()} == {"t": State.ACTIVE}
+    assert [one["id"] for one in gold.rows("t")] == [one["id"] for one in gold.history("t")] == [1, 2, 3]

@@ -24,9 +24,10 @@ from framework.contracts.table_names import (
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError, place_of
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline import failed_tries
 from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
-from silver.batches import batch_counts, failed_tries, process
+from silver.batches import batch_counts, process
 from silver.batches import decisions as batches
 from silver.epochs.history import read_history
 from silver.job import run_silver

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from silver.batches.failed_tries import FIRST_PAUSE, LONGEST_PAUSE, FailedTries
+from framework.pipeline.failed_tries import FIRST_PAUSE, LONGEST_PAUSE, FailedTries
 
 
 def test_pauses_grow_up_to_an_hour_and_begin_anew_when_the_source_has_gone_on(
