@@ -94,7 +94,7 @@ class RowChange(Struct, frozen=True):
             share it, and the source's order may be another one.
         is_shared: Several changes can share this position, which is a place in the source's log.
         is_of_record: This position is that of a record or a transaction, which may hold several equal rows
-            of this table without a key.
+            of this table without a key. Rows of a snapshot (READ) are always taken so.
         event_time: Microseconds since the epoch; None where the feed has none.
         half: The half of an update that arrives as two messages.
         server: The server that wrote the position, where the feed names it.

@@ -8,13 +8,17 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from framework.contracts.events import Op
-from framework.contracts.full_loads import NUMBERS, PLACE_OF_SNAPSHOT, WITHOUT_POSITION
+from framework.contracts.full_loads import NUMBERS, PLACE_OF_SNAPSHOT, PLACE_WITH_TIE, WITHOUT_POSITION
 
 
 def load_of(sequence: Column) -> Column:
     """A text that identifies the full load of a snapshot's row; null where it is of none."""
-    place = F.nullif(F.regexp_extract(sequence, PLACE_OF_SNAPSHOT, 1), F.lit(""))
-    return F.when(sequence.rlike(NUMBERS), place).otherwise(F.substring_index(sequence, ".", 1))
+    place, tied = (
+        F.nullif(F.regexp_extract(sequence, form, 1), F.lit(""))
+        for form in (PLACE_OF_SNAPSHOT, PLACE_WITH_TIE)
+    )
+    of_epoch = F.substring_index(sequence, ".", 1)
+    return F.when(sequence.rlike(NUMBERS), place).otherwise(F.coalesce(tied, of_epoch))
 
 
 def is_of_load(op: Column, sequence: Column) -> Column:

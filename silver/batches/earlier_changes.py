@@ -114,7 +114,7 @@ def earlier_changes(
 def outcomes_near(
     spark: SparkSession, state: RunState, lowest: Mapping[str, str], since: int = 0
 ) -> DataFrame:
-    """All outcomes (CHANGES) from a sequence of each source on, and tombstones, which have no sequence.
+    """All outcomes (CHANGES) from a sequence of each source on, and those without one, as tombstones.
 
     Without those of messages that landed again.
 
@@ -124,8 +124,8 @@ def outcomes_near(
         lowest: The sources, with the lowest sequence that counts.
         since: The first batch that can have such outcomes.
     """
-    is_tombstone = F.col("source").isin(*lowest) & (F.col("kind") == "tombstone")
-    near = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(is_from(lowest) | is_tombstone)
+    is_unplaced = F.col("source").isin(*lowest) & F.col("sequence").isNull()
+    near = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(is_from(lowest) | is_unplaced)
     if since:
         near = near.where(F.col("batch") >= since)
     return outcomes_in_epochs(near.where(OF_FIRST_LANDING), state.source_epochs(spark))

@@ -13,13 +13,23 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from silver.changes.pairing import NEW, REPEATED
+from silver.changes.pairing import NEW
+from silver.changes.record_runs import KINDS_WITHOUT_POSITION
+from silver.changes.staged_rows import OF_FIRST_LANDING
 from silver.values.sequence import epoch_sql, is_snapshot_sql, without_tie_sql
 
-_RECORD = ["source", "position"]
+_RECORD = ["source", "record"]
 _PARTITION = ["source", "topic", "partition", "epoch"]
 _PLACE = [*_RECORD, "topic", "partition", "offset"]
 _IS_TOMBSTONE = "kind = 'tombstone'"
+_EPOCH = f"coalesce({epoch_sql('position')}, {epoch_sql('sequence')}, epoch)"
+_KINDS = ", ".join(f"'{kind}'" for kind in KINDS_WITHOUT_POSITION)
+_MAY_BE_READ = f"kind IN ({_KINDS}) AND coalesce(op, 'read') = 'read' AND {OF_FIRST_LANDING}"
+_RECORD_SQL = (
+    "CASE WHEN position IS NOT NULL THEN position"
+    f" WHEN kind = 'heartbeat' OR ({_MAY_BE_READ}) THEN concat('epoch ', {_EPOCH}) END"
+)
+"""What `record_runs` takes for the record of a message; null where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,38 +53,36 @@ def with_own_positions(outcomes: DataFrame) -> DataFrame:
 
 
 def messages_of(rows: DataFrame) -> DataFrame:
-    """The messages with a position (the rows have `position`), and the tombstones.
+    """The messages of records (the rows have `position`), and the tombstones.
 
-    `start` and `end` are the first and the last offset of the run, as far as it is known.
+    `record` is a position, or stands for the rows of a snapshot without one. `start` and `end` are the first
+    and the last offset of the run, as far as it is known.
     """
     ends = ("run", "run_end") if "run" in rows.columns else ("offset", "offset")
     start, end = (
         F.coalesce(name, "offset").alias(to) for name, to in zip(ends, ("start", "end"), strict=True)
     )
     is_tombstone = F.expr(_IS_TOMBSTONE)
-    epoch = F.when(is_tombstone, F.col("epoch")).otherwise(F.expr(epoch_sql("position"))).alias("epoch")
-    chosen = rows.where(is_tombstone | F.col("position").isNotNull())
+    chosen = rows.withColumn("record", F.expr(_RECORD_SQL)).where(is_tombstone | F.col("record").isNotNull())
+    epoch = F.expr(_EPOCH).alias("epoch")
     return chosen.select(*_PLACE, epoch, start, end, is_tombstone.alias("is_tombstone"))
 
 
-def with_images_of_repeated(members: DataFrame) -> DataFrame:
-    """The members, earlier duplicates (REPEATED) with the images of the new row of a record with their id.
+def with_images_of_repeated(repeated: DataFrame, members: DataFrame, *, are_few: bool) -> DataFrame:
+    """Earlier duplicates, which have no images, with those of the new row of a record with their id.
 
-    Duplicates have no images. Those that repeat no such row are left out.
+    Those that repeat no such row are left out.
 
     Args:
-        members: New and earlier rows (STAGED with `_group` and `origin`).
+        repeated: The duplicates (STAGED).
+        members: New rows (STAGED).
+        are_few: Whether the groups of the members are few.
     """
-    is_repeated = F.col("origin") == REPEATED
     at = F.struct("topic", "partition", "offset", "ordinal")
-    first = F.when((F.col("origin") == NEW) & F.col("run").isNotNull(), at)
-    alike = Window.partitionBy("_group", "change_id")
-    images = {
-        name: F.when(is_repeated, F.min_by(name, first).over(alike)).otherwise(F.col(name))
-        for name in ("before", "after")
-    }
-    marked = members.withColumn("_is_met", F.max(first.isNotNull()).over(alike)).withColumns(images)
-    return marked.where(~is_repeated | F.col("_is_met")).select(members.columns)
+    first = members.where(F.col("run").isNotNull()).groupBy("change_id")
+    images = first.agg(*(F.min_by(name, at).alias(name) for name in ("before", "after")))
+    images = F.broadcast(images) if are_few else images
+    return repeated.drop("before", "after").join(images, "change_id").select(repeated.columns)
 
 
 def with_runs(members: DataFrame, messages: DataFrame, *, are_few: bool) -> DataFrame:
@@ -87,6 +95,8 @@ def with_runs(members: DataFrame, messages: DataFrame, *, are_few: bool) -> Data
         messages: What `messages_of` gives of the new rows and of earlier outcomes, of all tables.
         are_few: Whether the groups of the members are few.
     """
+    columns = members.columns
+    members = members.withColumn("record", F.expr(_RECORD_SQL))
     records = members.where((F.col("origin") == NEW) & F.col("run").isNotNull()).select(*_RECORD).distinct()
     records = records.withColumn("_is_record", F.lit(True))
     records = F.broadcast(records) if are_few else records
@@ -94,13 +104,13 @@ def with_runs(members: DataFrame, messages: DataFrame, *, are_few: bool) -> Data
     in_order = Window.partitionBy(*_PARTITION).orderBy("start", "end", "offset")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     is_behind_gap = F.coalesce(F.col("start") > F.max("end").over(before) + 1, F.lit(True))
-    is_other = F.col("position") != F.last("position", ignorenulls=True).over(before)
+    is_other = F.col("record") != F.last("record", ignorenulls=True).over(before)
     begins = is_behind_gap | F.coalesce(is_other, F.lit(False))
     number = F.sum(F.col("_begins").cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, 0))
     of_run = Window.partitionBy(*_PARTITION, "_run")
     ends = (F.min("start").over(of_run).alias("_first"), F.max("end").over(of_run).alias("_last"))
     near = near.withColumn("_begins", begins).withColumn("_run", number)
-    runs = near.select(*_PLACE, *ends).where("position IS NOT NULL").distinct()
+    runs = near.select(*_PLACE, *ends).where("record IS NOT NULL").distinct()
     has_key = F.coalesce(F.size("keys") > 0, F.lit(False))
     is_of_record = ~has_key & ((F.col("origin") != NEW) | F.col("run").isNotNull())
     return (
@@ -111,5 +121,5 @@ def with_runs(members: DataFrame, messages: DataFrame, *, are_few: bool) -> Data
                 "run_end": F.when(is_of_record, F.coalesce("_last", "run_end")),
             }
         )
-        .select(members.columns)
+        .select(columns)
     )

@@ -144,14 +144,13 @@ def has_ambiguous_position() -> Column:
 
 
 def _duplicate_group() -> Column:
-    """The group in which rows may be duplicates: a table and position; or else a table, epoch and key."""
+    """The group in which rows may be duplicates: a table and position, or its epoch and the key or values."""
     key = F.to_json(
         F.struct(F.transform("keys", lambda name: F.try_element_at(F.col("after"), name)).alias("key"))
     )
     epoch = F.expr(epoch_part_sql("sequence"))
-    copied = F.concat_ws(
-        "|", epoch, table_key(), F.when(F.size("keys") > 0, key).otherwise(F.col("change_id"))
-    )
+    row = F.when(F.size("keys") > 0, key).otherwise(_content("after").cast("string"))
+    copied = F.concat_ws("|", epoch, table_key(), row)
     return F.when(F.col("position").isNull(), copied).otherwise(table_key("position"))
 
 
@@ -178,8 +177,9 @@ def deduplicate_ambiguous(
     if history.outcomes is not None:
         outcomes = with_own_positions(history.outcomes)
         messages = messages.unionByName(messages_of(outcomes))
-        repeated = of_groups(outcomes.where("kind = 'duplicate' AND NOT is_replaced"), REPEATED)
-        members = with_images_of_repeated(members.unionByName(repeated.select(members.columns)))
+        repeated = staged_columns(outcomes.where("kind = 'duplicate' AND NOT is_replaced"))
+        repeated = of_groups(with_images_of_repeated(repeated, members, are_few=are_few), REPEATED)
+        members = members.unionByName(repeated.select(members.columns))
     if history.changes is not None:
         known = of_groups(with_own_positions(history.changes.where("kind = 'row'")), KNOWN)
         members = members.unionByName(known.select(members.columns))
@@ -207,7 +207,7 @@ def split_groups(members: DataFrame) -> DataFrame:
     key = F.coalesce(_key_text(F.when(is_before, F.col("before")).otherwise(F.col("after"))), F.lit("-"))
     left = F.when(key != _key_text(F.col("before")), _key_text(F.col("before")))
     keys = F.coalesce(F.to_json("keys"), F.lit("[]"))
-    content = F.xxhash64("op", *(F.array_sort(F.map_entries(image)) for image in ("before", "after")))
+    content = F.xxhash64("op", _content("before"), _content("after"))
     start = F.coalesce("run", "offset")
     in_order = Window.partitionBy("_group", "topic", "partition").orderBy(start, "offset")
     end = F.max(F.coalesce("run_end", "offset")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
@@ -235,6 +235,11 @@ def split_groups(members: DataFrame) -> DataFrame:
     return marked.withColumn("_group", F.concat_ws("|", "_group", part)).select(
         *members.columns, "is_in_record", "delivery"
     )
+
+
+def _content(image: str) -> Column:
+    """A number for the values of an image, whatever the order of its columns."""
+    return F.xxhash64(F.array_sort(F.map_entries(image)))
 
 
 def _key_text(image: Column) -> Column:

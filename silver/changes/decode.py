@@ -17,7 +17,7 @@ from msgspec import structs
 
 from framework.contracts.ddl_actions import actions_text, has_no_effect
 from framework.contracts.erasure import FORGOTTEN
-from framework.contracts.events import Column, Control, ControlKind, Event, Half, RowChange
+from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange
 from framework.contracts.messages import BAD_COORDINATES, TOO_LONG, RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from framework.contracts.seed import seed_in
@@ -341,13 +341,14 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
     if isinstance(event, RowChange):
         identity = _identity(event, position, epoch, is_time=is_time)
         is_place = not is_time or (block is None and identity == position)
-        is_tied = position is None or not is_place or event.is_shared or event.is_of_record
+        is_of_record = event.is_of_record or (event.op is Op.READ and not event.keys)
+        is_tied = position is None or not is_place or event.is_shared or is_of_record
         sequence = tied(position, epoch, tie) if is_tied else position
         row = decoded_row(message, ordinal, event, (fmt.name, "row", epoch, position, sequence, block))
         row["op"] = OPS[event.op]
         row["before"], row["after"], row["partial"] = event.before, event.after, event.partial
         row["identity"] = identity
-        if event.is_of_record:
+        if is_of_record:
             row["is_of_record"] = True
         if event.half is not None:
             row["half"] = str(event.half)

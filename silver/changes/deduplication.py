@@ -17,7 +17,8 @@ statement's looks the same; it is taken for a repeat.
 Where the position is that of a record or a transaction, it may hold several equal rows of a table without a
 key: if they follow each other in their partition they are different rows, and the same number of them
 elsewhere is the record again. Rows of other tables and tombstones may be between them. Earlier duplicates
-(REPEATED) count among the rows of their own delivery, which may go on in a later batch.
+(REPEATED) count among the rows of their own delivery, which may go on in a later batch. A snapshot is such a
+record in all formats, whether its rows have no position, or some of them share one.
 
     feed                                            the position of its rows is that of
     PostgreSQL (COPY, an INSERT of many rows)       a record of the log (LSN)
@@ -178,11 +179,12 @@ def _deduplicate_record(members: list[Row]) -> list[Row]:
 
 
 def _nth_ids(change_id: str, count: int) -> Iterator[str]:
-    """The id of a row before which `count` equal ones count, and those of the other equal rows.
+    """The row's own id, that of a row before which `count` equal ones count, and those of other equal rows.
 
-    Where only a part of them is decoded again, its id may be taken, and that of an earlier one free.
+    The first one that is free is the row's. Equal rows inside one message have ids of their own, and where
+    only a part of the rows is decoded again, the id of an earlier one may be free.
     """
-    for number in chain((count,), counts()):
+    for number in chain((0, count), counts(1)):
         yield digest((change_id, str(number))) if number else change_id
 
 

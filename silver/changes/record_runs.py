@@ -5,6 +5,9 @@ there may be the record's rows of other tables, and tombstones. A row meets only
 duplicates are decided, so this module notes beside it where its run begins and ends in the Arrow batch.
 What other Arrow batches and earlier batches have of the record, `silver/batches/known_runs.py` adds.
 
+Rows of a snapshot without a position are one record, too: up to the next message with a position, or to a
+mark of the writer (a transaction, a statement). A heartbeat, or a message that cannot be read, ends none.
+
     offset   position   row                run and end of the rows without a key
     7        5          a, table one       7 to 9
     8        5          x, table two
@@ -18,9 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from framework.contracts.events import ControlKind
+from framework.contracts.events import ControlKind, Op
 from silver.changes.staged_rows import Row
 
+KINDS_WITHOUT_POSITION = ("row", "duplicate", "excluded", "quarantined")
+"""The kinds of outcomes of messages that may be rows of a snapshot without a position."""
 Place = tuple[str, int, int]
 """Topic, partition and offset of a message."""
 
@@ -38,16 +43,25 @@ def note_runs(rows: Iterable[Row]) -> None:
         partitions.setdefault(at, []).append(row)
     for members in partitions.values():
         members.sort(key=lambda row: (row["offset"], row["ordinal"]))
-        start, last, position = 0, -2, None
+        start, last, record = 0, -2, None
         run: list[Row] = []
         for row in members:
-            is_next = row["offset"] <= last + 1
-            if not (is_next and (row["position"] == position or row["kind"] == ControlKind.TOMBSTONE)):
+            is_next, mine = row["offset"] <= last + 1, record_of(row)
+            is_same = mine is not None and mine == record
+            if not (is_next and (is_same or row["kind"] == ControlKind.TOMBSTONE)):
                 _note(run, start, last)
-                start, position, run = row["offset"], row["position"], []
+                start, record, run = row["offset"], mine, []
             last = row["offset"]
             run.append(row)
         _note(run, start, last)
+
+
+def record_of(row: Row) -> str | None:
+    """The position of the row's record, empty for a snapshot without a position; None where it has none."""
+    if row["position"] is not None:
+        return str(row["position"])
+    may_be_read = row["kind"] in KINDS_WITHOUT_POSITION and row["op"] in (None, Op.READ)
+    return "" if may_be_read or row["kind"] == ControlKind.HEARTBEAT else None
 
 
 def _note(run: Iterable[Row], start: int, end: int) -> None:

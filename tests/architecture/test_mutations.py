@@ -46,7 +46,7 @@ GUARDS = "tests/gold/test_guards.py::test_old_work_late_changes_and_odd_keys_do_
 MUTATIONS = {
     "ties of positions that are only times": Mutation(
         "silver/changes/decode.py",
-        "is_tied = position is None or not is_place or event.is_shared or event.is_of_record",
+        "is_tied = position is None or not is_place or event.is_shared or is_of_record",
         "is_tied = position is None",
         (
             "tests/silver/changes/test_decode.py::test_positions_that_are_only_times_take_broker_coordinates_as_tie_breakers",

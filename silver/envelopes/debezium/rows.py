@@ -11,9 +11,11 @@
 `silver/envelopes/debezium/images.py` reads the images. The key is the columns of the message key, else it is
 configured. A position is the source's own position, then 0 for rows of a snapshot and 1 for the stream, then
 a tie-breaker for rows at the same position. A table without a key may have equal rows, and a configured key
-may have too few columns: in a snapshot whose messages name no key, the tie-breaker is the nanosecond at
-which each row was read, and in PostgreSQL's stream, whose rows can share an LSN, their number in the
-transaction, if the connector sends it. Rows without a position (flattened ones) are ordered by time, then by
+may have too few columns: in a snapshot whose messages name no key, the tie-breaker is the moment at which
+each row was read (nanoseconds, milliseconds with older connectors, 0 where flattened rows have no time), and
+in PostgreSQL's stream, whose rows can share an LSN, their number in the transaction, if the connector sends
+it. Rows that share a position all the same are told apart by their place in the partition
+(`silver/changes/record_runs.py`). Rows without a position (flattened ones) are ordered by time, then by
 offset. Snapshots of Flink CDC fill `source` with empty values (file "", SCN 0, the lowest LSN) and say
 `snapshot: false`: such a row has no position.
 """

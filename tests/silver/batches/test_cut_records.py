@@ -1,7 +1,8 @@
 """Rows of a record that reach silver in parts give what they give in one batch.
 
-Between equal rows of a table without a key there are rows of other tables, of excluded ones, and tombstones.
-The messages are cut anywhere, some rows are refused and replayed, and any part is decoded again.
+Between equal rows of a table without a key there are rows of other tables, of excluded ones, tombstones and
+heartbeats. A third of the records are snapshots without a position, each in an epoch of its own. The messages
+are cut anywhere, some rows are refused and replayed, and any part is decoded again.
 """
 
 from __future__ import annotations
@@ -23,23 +24,27 @@ from silver.changes.deduplication import deduplicate
 from silver.changes.pairing import NEW
 from silver.changes.record_runs import note_runs
 from silver.changes.staged_rows import STAGED, Row, as_excluded, as_refused, plain_rows, staged_table
+from silver.values.sequence import number_part
 
-LOG, ORDERS, EXCLUDED, TOMBSTONE = "log", "orders", "tmp", "tombstone"
+LOG, ORDERS, EXCLUDED, TOMBSTONE, HEARTBEAT = "log", "orders", "tmp", "tombstone", "heartbeat"
 
 
 def message(offset: int, place: int, table: str, value: str = "a") -> Row:
     """A row of a table at the position of a record, as it is decoded; a row of `log` has no key."""
     row: Row = dict.fromkeys(STAGED.names)
-    row.update(source="feed", format="maxwell", topic="t", partition=0, offset=offset, ordinal=0, epoch=1)
-    if table == TOMBSTONE:
-        return {**row, "kind": "tombstone", "change_id": digest(("tombstone", str(offset)))}
-    position = f"011.011.03{place + 100}"
-    named = {"database": "shop", "table": table, "op": "insert", "kind": "row", "partial": False}
+    is_read = place % 3 == 0
+    row.update(source="feed", format="maxwell", topic="t", partition=0, offset=offset, ordinal=0)
+    row["epoch"] = place + 2 if is_read else 1
+    if table in (TOMBSTONE, HEARTBEAT):
+        return {**row, "kind": table, "op": table, "change_id": digest((table, str(offset)))}
+    position = None if is_read else f"011.011.03{place + 100}"
+    head = position or f"{number_part(row['epoch'])}.010"
+    named = {"database": "shop", "table": table, "op": "read" if is_read else "insert", "kind": "row"}
     is_log = table == LOG
-    tie = f".t.010.{len(str(offset)):02d}{offset}.010" if is_log else ""
-    row.update(named, position=position, sequence=position + tie, is_of_record=is_log)
+    tie = f".t.010.{number_part(offset)}.010" if is_log or is_read else ""
+    row.update(named, position=position, sequence=head + tie, is_of_record=is_log, partial=False)
     row.update(keys=None if is_log else ["id"], after={"v": value} if is_log else {"id": str(offset)})
-    row["change_id"] = digest((table, position, *row["after"].values()))
+    row["change_id"] = digest((table, head, *row["after"].values()))
     return as_excluded(row) if table == EXCLUDED else row
 
 
@@ -56,7 +61,8 @@ def decoded(messages: Sequence[Row], draw: Random) -> list[Row]:
 
 def drawn_record(draw: Random, place: int, start: int) -> list[Row]:
     """A record, and up to two more deliveries of it or of its begin, with a gap between."""
-    kinds = draw.choices([LOG, ORDERS, EXCLUDED, TOMBSTONE], [5, 2, 2, 2], k=draw.randint(2, 9))
+    between = [ORDERS, EXCLUDED, TOMBSTONE, HEARTBEAT]
+    kinds = draw.choices([LOG, *between], [5, 2, 2, 2, 1], k=draw.randint(2, 9))
     values = draw.choices("aab", k=len(kinds))
     found: list[Row] = []
     for length in draw.choice([[9], [9, 9], [1, 9], [3, 9], [9, 3], [2, 4, 9]]):
@@ -107,18 +113,19 @@ class Silver:
 
 
 def rows_of(outcomes: Iterable[Row]) -> Counter[tuple[str, str]]:
-    return Counter((row["sequence"][:13], row["change_id"]) for row in outcomes if row["kind"] == "row")
+    found = [row for row in outcomes if row["kind"] == "row"]
+    return Counter((f"{row['epoch']} {row['position']}", row["change_id"]) for row in found)
 
 
 def in_one_batch(messages: Sequence[Row]) -> Counter[tuple[str, str]]:
     rows = [dict(row) for row in messages]
     note_runs(rows)
-    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    groups: dict[tuple[str, int, str | None], list[Row]] = defaultdict(list)
     for row in rows:
         if row["kind"] == "row":
-            groups[row["table"], row["position"]].append({**row, "origin": NEW})
-    found = [row for (table, _), group in groups.items() if table == LOG for row in deduplicate(group)]
-    orders = {row["change_id"]: row for (table, _), group in groups.items() if table != LOG for row in group}
+            groups[row["table"], row["epoch"], row["position"]].append({**row, "origin": NEW})
+    found = [row for (table, *_), group in groups.items() if table == LOG for row in deduplicate(group)]
+    orders = {row["change_id"]: row for (table, *_), group in groups.items() if table != LOG for row in group}
     return rows_of([*found, *orders.values()])
 
 

@@ -27,6 +27,7 @@ from silver.changes.change_id import key_values
 from silver.changes.decode import SourcePlan, arrow_decoder
 from silver.changes.deduplication import deduplicate
 from silver.changes.pairing import KNOWN, NEW, REPEATED
+from silver.changes.record_runs import record_of
 from silver.changes.staged_rows import STAGED, Row, plain_rows, staged_table
 from silver.values.sequence import epoch_part, reached_position, with_position
 from tests.silver.changes.small_source import KEYED, KEYLESS, Image
@@ -142,7 +143,7 @@ class Silver:
             members = [*rows, *(row for row in earlier if _group(row) == group)]
             near = self.rows if history is not None else []
             near = [row for row in near if row["sequence"] is None or row["sequence"] >= self.lowest]
-            members += _repeated(rows, [row for row in near if _group(row) == group])
+            members += [row for row in _repeated(rows, near) if _group(row) == group]
             found += deduplicate(_with_runs(members, [*whole, *near]))
         return found
 
@@ -185,8 +186,8 @@ def _group(row: Row) -> object:
     place = tuple(row[name] for name in _PLACE)
     if row["position"] is not None:
         return (*place, row["position"])
-    key = key_values(row["keys"], row["after"]) if row["keys"] else row["change_id"]
-    return (*place, epoch_part(row["sequence"] or ""), "copied", key)
+    key = key_values(row["keys"], row["after"]) if row["keys"] else sorted((row["after"] or {}).items())
+    return (*place, epoch_part(row["sequence"] or ""), "copied", str(key))
 
 
 def _repeated(new: Sequence[Row], earlier: Sequence[Row]) -> Iterator[Row]:
@@ -200,13 +201,14 @@ def _repeated(new: Sequence[Row], earlier: Sequence[Row]) -> Iterator[Row]:
 
 def _with_runs(members: list[Row], messages: Sequence[Row]) -> list[Row]:
     """The members with the runs that all messages of their records give (`known_runs.with_runs`)."""
-    records = {row["position"] for row in members if row["origin"] == NEW and row["run"] is not None}
+    records = {record_of(row) for row in members if row["origin"] == NEW and row["run"] is not None}
     partitions: dict[tuple[str, int], list[tuple[int, int, int, str | None]]] = defaultdict(list)
     for row in messages:
-        if row["kind"] == "tombstone" or (row["position"] is not None and row["position"] in records):
+        record = record_of(row)
+        if row["kind"] == "tombstone" or (record is not None and record in records):
             start = row["offset"] if row["run"] is None else row["run"]
             end = row["offset"] if row["run_end"] is None else row["run_end"]
-            partitions[row["topic"], row["partition"]].append((start, end, row["offset"], row["position"]))
+            partitions[row["topic"], row["partition"]].append((start, end, row["offset"], record))
     runs: dict[tuple[object, ...], tuple[int, int]] = {}
     for partition, found in partitions.items():
         for spans in _joined(sorted(found, key=lambda span: (*span[:3], span[3] or ""))):
@@ -214,7 +216,7 @@ def _with_runs(members: list[Row], messages: Sequence[Row]) -> list[Row]:
             runs |= {(partition, span[2], span[3]): ends for span in spans}
     for row in members:
         if not row["keys"] and (row["origin"] != NEW or row["run"] is not None):
-            at = ((row["topic"], row["partition"]), row["offset"], row["position"])
+            at = ((row["topic"], row["partition"]), row["offset"], record_of(row))
             row["run"], row["run_end"] = runs.get(at, (row["run"], row["run_end"]))
     return members
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from framework.contracts.events import Op
 from silver.changes.deduplication import deduplicate
 from silver.changes.pairing import NEW
 from silver.changes.staged_rows import Row
@@ -50,6 +51,75 @@ RECORDS = {
     "ticdc, canal-json": ("canal", {**CANAL, "_tidb": {"commitTs": 447984074911121426}}),
     "postgresql": ("debezium", debezium({"connector": "postgresql", "schema": "s", "lsn": 24023128})),
 }
+FLAT = {"v": 1, "__op": "r", "__table": "t", "__schema": "s", "__source_snapshot": "true", "__lsn": 24023128}
+LOADED = {"sequenceId": "-1", "timestamp": {"eventTime": -1}}
+BLOB: Message = {
+    "schema": {"dataColumn": [{"name": "v", "type": "LONG"}], "primaryKey": [],
+               "source": {"dbType": "MySQL", "dbName": "shop", "tableName": "t"}},
+    "payload": {"op": "INSERT", "after": {"dataColumn": {"v": 1}}, **LOADED}, "version": "0.0.1",
+}  # fmt: skip
+TUPLE = {
+    "_sequence_id_": "-1", "_operation_type_": "I", "_excute_time_": "-1", "_source_table_": "t",
+    "_before_image_": "N", "_after_image_": "Y", "v": 1,
+}  # fmt: skip
+ARCION = {
+    "payload": {"before": None, "after": {"v": "x"}, "op": "r", "ts_ms": 1677139769357,
+                "source": {"db": "shop", "table": "t", "file": None, "pos": None, "snapshot": "true"}},
+}  # fmt: skip
+OMS = {
+    "prevStruct": None, "postStruct": {"v": 1}, "recordType": "ROW",
+    "allMetaData": {"dbType": "OB_MYSQL", "table_name": "t", "db": "shop", "timestamp": "1609344671"},
+}  # fmt: skip
+LINDORM = {
+    "payload": {"op": "r", "before": None, "after": {"v": 1}, "source": {"namespace": "s", "table": "t"}}
+}
+DMS = {
+    "data": {"v": 1}, "metadata": {"timestamp": "2024-07-29T00:58:44.895275Z", "operation": "load",
+                                   "schema-name": "shop", "table-name": "t"},
+}  # fmt: skip
+
+
+def snapshot(source: Message, op: str = "r", **more: object) -> Message:
+    return {**debezium({**source, "snapshot": "true"}, **more), "op": op}
+
+
+SNAPSHOTS = {
+    "mysql": ("debezium", snapshot({**BINLOG, "row": 0})),
+    "mysql, older": ("debezium", snapshot({**BINLOG, "row": 0}, "c")),
+    "postgresql": ("debezium", snapshot({"connector": "postgresql", "schema": "s", "lsn": 24023128})),
+    "oracle": ("debezium", snapshot({"connector": "oracle", "schema": "S", "scn": "12"})),
+    "sql server": ("debezium", snapshot({**COMMIT, "change_lsn": None})),
+    "mysql, read at one nanosecond": ("debezium", snapshot(BINLOG, ts_ns=1709200800100000001)),
+    "flattened rows": ("debezium", FLAT),
+    "flattened rows with a time": ("debezium", {**FLAT, "__ts_ms": 1709200800000}),
+    "flink": ("debezium", snapshot({**BINLOG, "file": "", "pos": 0, "row": 0, "ts_ms": 0})),
+    "arcion": ("arcion", ARCION),
+    "blob": ("datahub_blob", BLOB),
+    "tuple": ("datahub_tuple", TUPLE),
+    "oms": ("oms_default", OMS),
+    "canal": ("canal", {**CANAL, "type": "INIT"}),
+    "maxwell": ("maxwell", {**MAXWELL, "type": "bootstrap-insert", "xid": None}),
+    "lindorm": ("lindorm", LINDORM),
+    "lindorm with a time": (
+        "lindorm",
+        {"payload": {**LINDORM["payload"], "source": {**LINDORM["payload"]["source"], "ts_ms": 5}}},
+    ),
+    "dms": ("dms", DMS),
+}
+"""Rows of a snapshot as each format writes them: without a position, or at one that they share."""
+STREAMED = {
+    "arcion": {"payload": {**ARCION["payload"], "op": "c",
+                           "source": {"db": "shop", "table": "t", "file": "log.1", "pos": 7, "row": 0}}},
+    "blob": {**BLOB, "payload": {**BLOB["payload"], "sequenceId": "5"}},
+    "tuple": {**TUPLE, "_sequence_id_": "5"},
+    "oms": {**OMS, "recordType": "INSERT"},
+    "canal": CANAL,
+    "maxwell": MAXWELL,
+    "lindorm": {"payload": {**LINDORM["payload"], "op": "c",
+                            "source": {"namespace": "s", "table": "t", "ts_ms": 5}}},
+    "flink": debezium({**BINLOG, "row": 0}),
+}  # fmt: skip
+"""A change of the stream, where rows of the snapshot have no position."""
 IDS = {
     "maxwell by transaction": "98687ea339db3954f5f02a9663e4da53",
     "maxwell by binlog": "7ff81c87d4c70ee97ab048cb7c48a0b6",
@@ -64,6 +134,27 @@ IDS = {
     "postgresql": "0405580b22906b8dd2ddbbdb14e678b9",
 }
 """The ids of the first rows in release 0.1.0: a redelivery after an upgrade meets them."""
+IDS_OF_SNAPSHOTS = {
+    "mysql": "38c96e8ac8743641a16532a70d23a192",
+    "mysql, older": "38c96e8ac8743641a16532a70d23a192",
+    "postgresql": "754b3aa4be78a5147a3e8cd64f419e42",
+    "oracle": "189c6f48fef094cc4099c70e79878f48",
+    "sql server": "fd8c319bd56044ea1184b8cb47bb2acb",
+    "mysql, read at one nanosecond": "01d96561ed86bbc72cdd0302a1613e43",
+    "flattened rows": "a7ad1ea438d67371c95972f93e6e1b3b",
+    "flattened rows with a time": "0ebb1353857be2d3da744e5541d77cc3",
+    "flink": "e64fb0e12baf68273ae5c1bc283d0eca",
+    "arcion": "531e7e398b2d16f60b291af27ba6e988",
+    "blob": "e64fb0e12baf68273ae5c1bc283d0eca",
+    "tuple": "8247401c2fb4adca8335d03675af3e33",
+    "oms": "e64fb0e12baf68273ae5c1bc283d0eca",
+    "canal": "e64fb0e12baf68273ae5c1bc283d0eca",
+    "maxwell": "e64fb0e12baf68273ae5c1bc283d0eca",
+    "lindorm": "24c8a619b3ece11690ba1947e18454ce",
+    "lindorm with a time": "bbd9b531cc5e0e092d7ad33bfeee13d8",
+    "dms": "e421bb02c8eecdf12566bf3b4691ab3d",
+}
+"""The ids of the first rows before equal rows of a snapshot counted."""
 TOMBSTONE: Message = {}
 
 
@@ -106,6 +197,61 @@ def test_equal_deletes_with_their_tombstones_are_as_many_rows() -> None:
 @pytest.mark.parametrize("case", RECORDS)
 def test_the_first_row_keeps_the_id_of_the_first_release(case: str) -> None:
     assert decided(*RECORDS[case], at=[0])[0]["change_id"] == IDS[case]
+
+
+@pytest.mark.parametrize("case", SNAPSHOTS)
+def test_equal_rows_of_a_snapshot_that_follow_each_other_are_as_many_rows(case: str) -> None:
+    found = decided(*SNAPSHOTS[case], at=[0, 1, 2])
+    assert [(row["kind"], row["op"]) for row in found] == [("row", "read")] * 3
+    assert len({row["change_id"] for row in found}) == 3
+
+
+@pytest.mark.parametrize("case", SNAPSHOTS)
+def test_rows_of_a_snapshot_with_other_rows_of_it_between_are_as_many_rows(case: str) -> None:
+    name, message = SNAPSHOTS[case]
+    other = json.loads(json.dumps(message).replace(': "t"', ': "other"'))
+    found = decided(name, message, at=[0, 2, 5], other=other)
+    assert [row["kind"] for row in found] == ["row", "row", "row"]
+
+
+@pytest.mark.parametrize("case", SNAPSHOTS)
+def test_a_snapshot_that_is_delivered_again_behind_changes_is_repeated(case: str) -> None:
+    name, message = SNAPSHOTS[case]
+    found = decided(name, message, at=[0, 1, 4, 5], other=STREAMED.get(case, {"no": "change"}))
+    assert [row["kind"] for row in found] == ["row", "row", "duplicate", "duplicate"]
+
+
+@pytest.mark.parametrize("case", SNAPSHOTS)
+def test_the_first_row_of_a_snapshot_keeps_its_id(case: str) -> None:
+    assert decided(*SNAPSHOTS[case], at=[0])[0]["change_id"] == IDS_OF_SNAPSHOTS[case]
+
+
+def test_each_format_with_snapshots_takes_part() -> None:
+    reading = {name for name, fmt in FORMATS.items() if Op.READ in fmt.ops}
+    assert reading - {name for name, _ in SNAPSHOTS.values()} == {"oms_default_extend", "oms_canal"}
+
+
+def test_what_has_no_place_in_the_log_ends_no_snapshot() -> None:
+    """A heartbeat, and a message that cannot be read: the row behind it is no second delivery."""
+    beat = {**OMS, "recordType": "HEARTBEAT", "postStruct": None}
+    for other in (beat, {"no": "change"}, TOMBSTONE):
+        found = decided("oms_default", OMS, at=[0, 2], other=other)
+        assert [row["kind"] for row in found] == ["row", "row"]
+
+
+def test_a_second_bootstrap_of_maxwell_repeats_the_first() -> None:
+    name, message = SNAPSHOTS["maxwell"]
+    begin = {**message, "type": "bootstrap-start", "data": {}}
+    found = decided(name, message, at=[1, 2, 4, 5], other=begin)
+    assert [row["kind"] for row in found] == ["row", "row", "duplicate", "duplicate"]
+
+
+def test_equal_rows_inside_a_message_keep_their_ids_beside_those_of_other_messages() -> None:
+    message = {**CANAL, "type": "INIT", "data": [{"v": "1"}] * 2}
+    alone = [row["change_id"] for row in decided("canal", message, at=[0])]
+    ids = [row["change_id"] for row in decided("canal", message, at=[0, 1])]
+    assert ids[:2] == alone
+    assert len(set(ids)) == 4
 
 
 @pytest.mark.parametrize(
