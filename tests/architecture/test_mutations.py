@@ -52,6 +52,14 @@ MUTATIONS = {
             "tests/silver/changes/test_decode.py::test_positions_that_are_only_times_take_broker_coordinates_as_tie_breakers",
         ),
     ),
+    "equal rows of a snapshot without a key are as many rows": Mutation(
+        "silver/changes/decode.py",
+        "is_of_record = event.is_of_record or (event.op is Op.READ and not event.keys)",
+        "is_of_record = event.is_of_record",
+        (
+            "tests/silver/changes/test_equal_rows.py::test_equal_rows_of_a_snapshot_that_follow_each_other_are_as_many_rows",
+        ),
+    ),
     "an older copy of a replica is made again": Mutation(
         "gold/planning/rebuild.py",
         "if any(is_put_back(spark, lake.location(name), mark) for name, mark in marked_places(task)):",
