@@ -40,7 +40,9 @@ def typed(text: Column, kind: str) -> Column:
         cut = F.when(is_longer, F.regexp_replace(text, r"(\.\d{6})\d+", "$1")).otherwise(text)
         return F.when(text.rlike(_STAMP + zone + r"\z") & (text >= "0001"), cut.try_cast(kind))
     if kind == "binary":
-        return F.try_to_binary(text, F.lit("base64"))
+        # Spark also reads base64 that is not padded; so `0x0102` would be bytes
+        is_whole = F.octet_length(F.regexp_replace(text, r"\s", "")) % 4 == 0
+        return F.when(text.endswith("=") | is_whole, F.try_to_binary(text, F.lit("base64")))
     if kind == "date":
         day = text.try_cast("date")
         return F.when((day.cast("string") == text) & (text >= "0001"), day)

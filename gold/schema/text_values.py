@@ -149,8 +149,7 @@ def _bytes(text: str) -> bytes | None:
     if found is None:
         return None
     plain = "".join(text.split())
-    rest = len(plain) % 4
-    return None if (rest if found[1] else rest == 1) else b64decode(plain + "=" * (-len(plain) % 4))
+    return None if len(plain) % 4 else b64decode(plain)
 
 
 def _floating(text: str, kind: str) -> float | None:

@@ -62,7 +62,8 @@ GOOD: dict[str, dict[str, Any]] = {
         "0001-01-01T00:00:00": "0001-01-01 00:00:00",
         "9999-12-31T23:59:59.999999": "9999-12-31 23:59:59.999999",
     },
-    "binary": {"": b"", "AQI=": b"\x01\x02", "/wD+": b"\xff\x00\xfe"},
+    "binary": {"": b"", "AQI=": b"\x01\x02", "/wD+": b"\xff\x00\xfe",
+        "AQID\nBAUG": b"\x01\x02\x03\x04\x05\x06"},
 }  # fmt: skip
 
 # kind → texts that give null
@@ -92,7 +93,8 @@ REFUSED: dict[str, list[str]] = {
     "timestamp_ntz": ["2024-02-29T10:00:00Z", "2024-02-29 10:00:00", "2024-02-29T10:00", "2024-02-29",
         "0000-00-00T00:00:00", "now",
                       "2024-02-30T10:00:00", "2024-02-29T25:00:00", "2024-02-29T10:00:00\n", ""],
-    "binary": ["A", "!!!!", "AQI=AQI=", "=AQI", "_-_-", "AQI=!"],
+    "binary": ["A", "!!!!", "AQI=AQI=", "=AQI", "_-_-", "AQI=!", "AQI", "0x0102", "AQID\nBA",
+               "hex:0102"],
 }  # fmt: skip
 
 # kind → text → typed value with digits beyond microseconds cut off
