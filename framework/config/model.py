@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from framework.config.alerts import Alert
 from framework.config.document import Document, read_document
+from framework.config.encodings import check_encodings
 from framework.config.errors import add_model_faults, unknown_key
 from framework.config.faults import Faults
 from framework.config.quality import UNWRITTEN, QualityOrNone
@@ -213,6 +214,8 @@ def _checked(
     _check_checkpoints(content, document, faults)
     _check_quality_sources(content, document, faults)
     _check_table_sources(content, document, faults)
+    if config is not None:
+        check_encodings(config.tables, document, faults)
     own = OwnPlaces(
         *(
             absolute_place(place, document.path.parent) if isinstance(place, str) and place else None

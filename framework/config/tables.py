@@ -80,9 +80,9 @@ class ColumnRule(BaseModel):
     )
     encoding: Encoding | None = Field(
         default=None,
-        description="How the feed writes the values, if it does not say so: bytes and decimals as base64, "
-        "base64url, hex or text; times as milliseconds, microseconds or nanoseconds. For a table that has "
-        "rows, a change holds from the next `mainstem rebuild TABLE --from bronze` on.",
+        description="How the feed writes the values of `type`, if it does not say so: bytes as base64, "
+        "base64url or hex; numbers as base64 or text; times as milliseconds, microseconds or nanoseconds. "
+        "For a table that has rows, a change holds from the next `mainstem rebuild TABLE --from bronze` on.",
     )
     unsigned: StrictBool | None = Field(
         default=None,

@@ -62,7 +62,7 @@ from silver.decoding.cells import (
 )
 from silver.decoding.dual_decoder import DualDecoder, dual_decoder, schema_block_cache
 from silver.decoding.duplicate_keys import written_parts
-from silver.decoding.format import Context, Format, Options
+from silver.decoding.format import ColumnHint, Context, Format, Options
 from silver.decoding.json_reader import (
     BY_PARTITION,
     checked_keys,
@@ -86,6 +86,7 @@ from silver.decoding.row_plans import (
 )
 
 __all__ = [
+    "ColumnHint",
     "Context",
     "Format",
     "Options",

@@ -120,14 +120,15 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
     table = required(source.table or None, Reason.MISSING_TABLE, "source.table")
     database, schema = source.db or None, source.schema or None
-    read = configured_columns(context, (database, schema, table)).image
-    before, before_columns = read(*image_of(payload.before, fields, numbers_as_text=True))
-    after, after_columns = read(*image_of(payload.after, fields, numbers_as_text=True))
+    declared, configured = columns_of(fields), configured_columns(context, (database, schema, table))
+    read = configured.image
+    before, before_columns = read(*image_of(payload.before, fields, numbers_as_text=True), declared)
+    after, after_columns = read(*image_of(payload.after, fields, numbers_as_text=True), declared)
     if op is Op.DELETE:
         before, after = required(before, Reason.MISSING_IMAGE, "before"), None
     else:
         before, after = before if op is Op.UPDATE else None, required(after, Reason.MISSING_IMAGE, "after")
-    columns = joined_columns(columns_of(fields), after_columns, before_columns)
+    columns = joined_columns(configured.declared(declared), after_columns, before_columns)
     if codecs := context.codecs_for(database, schema, table):
         (before, after), columns = decoded_rows((before, after), columns, codecs)
     event_time = time_of(source.ts_ms, "source.ts_ms")

@@ -221,9 +221,10 @@ def _row(
     table = required(source.tableName, Reason.MISSING_TABLE, "schema.source.tableName")
     op, half, needs_before, needs_after = _ROWS[payload.op]
     database, schema = source.dbName, source.schemaName
-    read = configured_columns(context, (database, schema, table)).image
-    before, shown_before = read(*_image(payload.before, block.columns))
-    after, shown_after = read(*_image(payload.after, block.columns))
+    configured = configured_columns(context, (database, schema, table))
+    declared = configured.declared(block.columns)
+    before, shown_before = configured.image(*_image(payload.before, block.columns), block.columns)
+    after, shown_after = configured.image(*_image(payload.after, block.columns), block.columns)
     if half == "after" and before is not None:
         half = None
     if (needs_before and before is None) or (needs_after and after is None):
@@ -234,11 +235,7 @@ def _row(
         before = None
     if not needs_after:
         after = None
-    columns = (
-        joined_columns(block.columns, shown_before, shown_after)
-        if shown_before or shown_after
-        else block.columns
-    )
+    columns = joined_columns(declared, shown_before, shown_after) if shown_before or shown_after else declared
     if codecs := context.codecs_for(database, schema, table):
         (before, after), columns = decoded_rows((before, after), columns, codecs)
     return RowChange(

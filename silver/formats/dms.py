@@ -27,13 +27,14 @@ writes changes again with later times. They are the same changes if `stream-posi
 `transaction-record-id` are the same; the endpoint sends these with `IncludeTransactionDetails`. Without them
 the time and the images identify a change. `schema-name` is the database; where it is empty, the option
 `database` names it, else the source's name does. The key is configured, or comes from the create-table record
-of the table. Bytes are hexadecimal after `0x`.
+of the table. Bytes are hexadecimal after `0x`, else base64.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic
 
 import msgspec
@@ -46,6 +47,7 @@ from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding import (
     C,
+    ColumnHint,
     Context,
     Format,
     Options,
@@ -58,7 +60,7 @@ from silver.decoding import (
     required,
     undeclared_image,
 )
-from silver.envelopes.configured_columns import configured_columns
+from silver.envelopes.configured_columns import configured_columns, configured_text
 from silver.envelopes.connect.messages import decoded_image
 from silver.values.canonical import instant_of_wall, micros_of_instant
 
@@ -161,7 +163,7 @@ def _change(record: _Message[Any], database: str, table: str, context: Context) 
     data, old = _split_images(
         record.data or {}, options.before_image_prefix if isinstance(options, DmsOptions) else None
     )
-    configured = configured_columns(context, (database, None, table))
+    configured = configured_columns(context, (database, None, table), _configured_text)
     whole, columns = configured.row(*undeclared_image(required(data or None, Reason.MISSING_IMAGE, "data")))
     before: Texts | None = whole if op is Op.DELETE else None
     if (old := {**old, **(record.before_image or {})}) and op in (Op.UPDATE, Op.DELETE):
@@ -187,6 +189,11 @@ def _change(record: _Message[Any], database: str, table: str, context: Context) 
         identity=identity,
         earliest=earliest,
     )
+
+
+def _configured_text(hint: ColumnHint, token: Token, text: str, zone: str) -> str:
+    is_hex = hint.type == "binary" and hint.encoding is None and text.startswith("0x")
+    return configured_text(replace(hint, encoding="hex") if is_hex else hint, token, text, zone)
 
 
 def _split_images(data: _Cells, prefix: str | None) -> tuple[_Cells, _Cells]:

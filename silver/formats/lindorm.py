@@ -116,14 +116,16 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
     after, after_columns = image_of(after_cells, fields)
     key, key_columns = _key(message.key, before, after)
     is_hbase = is_hbase or (not before and not after and _is_row_key(key_columns))
+    declared = columns_of(fields)
     if not is_hbase:
-        read = configured_columns(context, (namespace, None, table)).image
+        configured = configured_columns(context, (namespace, None, table))
         (before, before_columns), (after, after_columns), (key, key_columns) = (
-            read(before, before_columns),
-            read(after, after_columns),
-            read(key, key_columns),
+            configured.image(before, before_columns, declared),
+            configured.image(after, after_columns, declared),
+            configured.image(key, key_columns),
         )
-    columns = joined_columns(columns_of(fields), after_columns, before_columns, key_columns)
+        declared = configured.declared(declared)
+    columns = joined_columns(declared, after_columns, before_columns, key_columns)
     if is_hbase:
         columns = {name: Column(type="binary") for name in columns}
     if codecs:

@@ -161,9 +161,10 @@ def _change(
     )
     if is_flat and op is Op.DELETE:
         before_cells, after_cells = after_cells, None
-    read = configured_columns(context, names).image
-    before, before_columns = read(*image_of(before_cells if op is not Op.INSERT else None, fields))
-    after, after_columns = read(*image_of(after_cells if op is not Op.DELETE else None, fields))
+    declared, configured = columns_of(fields), configured_columns(context, names)
+    read = configured.image
+    before, before_columns = read(*image_of(before_cells if op is not Op.INSERT else None, fields), declared)
+    after, after_columns = read(*image_of(after_cells if op is not Op.DELETE else None, fields), declared)
     required(
         (before if op is Op.DELETE else after) or None,
         Reason.MISSING_IMAGE,
@@ -174,7 +175,7 @@ def _change(
     keys = (
         read_json(_KEYS, bytes(whole["primary_keys"])) if "primary_keys" in whole else None
     ) or context.keys_for(*names)
-    columns = joined_columns(columns_of(fields), after_columns, before_columns)
+    columns = joined_columns(configured.declared(declared), after_columns, before_columns)
     return RowChange(
         op=op,
         database=names[0],

@@ -59,7 +59,8 @@ from silver.values.canonical import (
 )
 
 _DATA = "io.debezium.data."
-_DECIMAL, _VARIABLE_DECIMAL, _BITS = CONNECT + "Decimal", _DATA + "VariableScaleDecimal", _DATA + "Bits"
+DECIMAL = CONNECT + "Decimal"
+_VARIABLE_DECIMAL, _BITS = _DATA + "VariableScaleDecimal", _DATA + "Bits"
 _PLAIN = {
     "int8": "tinyint",
     "int16": "smallint",
@@ -89,7 +90,8 @@ TEXT_DECIMAL, HEX_BYTES, BASE64URL_BYTES = (
 """Names that no connector writes, for fields of messages without a schema block."""
 MAY_BE_BOOLEAN = "number that may be a boolean"
 """A parameter that no connector writes: the column is one that a converter may write as a boolean."""
-_WRITTEN = {TEXT_DECIMAL: _DECIMAL, HEX_BYTES: "bytes", BASE64URL_BYTES: "bytes"}
+_ENCODINGS = {HEX_BYTES: "hex", BASE64URL_BYTES: "base64url"}
+_WRITTEN = {TEXT_DECIMAL: DECIMAL, HEX_BYTES: "bytes", BASE64URL_BYTES: "bytes"}
 _PARAMETER_DIGITS = 4
 _MOST_BYTES, _MOST_SCALE = 1_024, _UNSIGNED_SCALE
 
@@ -122,7 +124,7 @@ _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 def column_of(field: Field) -> Column:
     """A declared column. Where the declaration leaves the digits open, it has a token and no type."""
     declared = _source_type(field) or _WRITTEN.get(field.name or "", field.name) or field.type
-    if field.name == _VARIABLE_DECIMAL or (field.name in (_DECIMAL, TEXT_DECIMAL) and _digits(field) is None):
+    if field.name == _VARIABLE_DECIMAL or (field.name in (DECIMAL, TEXT_DECIMAL) and _digits(field) is None):
         return Column(declared=declared, token=Token.NUMBER)
     return Column(type=_type_of(field), declared=declared)
 
@@ -137,14 +139,14 @@ def value_of(field: Field, token: Token, text: str | None, numbers_as_text: bool
     name = field.name or ""
     if token is Token.BOOLEAN and MAY_BE_BOOLEAN in (field.parameters or {}):
         return "1" if text == "true" else "0"
-    if name == _DECIMAL:
+    if name == DECIMAL:
         return _decimal(field, token, text, numbers_as_text)
     if name == TEXT_DECIMAL:
         return declared_text("decimal", token, text)
     if name == _VARIABLE_DECIMAL:
         return _variable_decimal(token, text)
-    if name in (HEX_BYTES, BASE64URL_BYTES):
-        return base64_of(text, is_hex=name == HEX_BYTES)
+    if name in _ENCODINGS:
+        return base64_of(text, _ENCODINGS[name])
     if name == _BITS:
         return _bits(field, text)
     if name == _ENUM:
@@ -181,7 +183,7 @@ def conversion_of(field: Field, kind: type, numbers_as_text: bool) -> Callable[[
     if (
         convert is not None
         and kind in (str, int)
-        and name not in (_DECIMAL, _VARIABLE_DECIMAL, _BITS, _ENUM, _YEAR)
+        and name not in (DECIMAL, _VARIABLE_DECIMAL, _BITS, _ENUM, _YEAR)
     ):
         known = convert
         return lambda cell: INFINITIES.get(text := str(read_non_null_cell(cell)[1])) or known(text)
@@ -205,7 +207,7 @@ def _type_of(field: Field) -> str:
         return TEMPORAL_TYPES[name]
     if name == _BITS:
         return "binary" if _is_wide(field) else UNSIGNED_BIGINT
-    if name in (_DECIMAL, TEXT_DECIMAL):
+    if name in (DECIMAL, TEXT_DECIMAL):
         precision, scale = _digits(field) or (MAX_DIGITS + 1, 0)
         return f"decimal({precision},{scale})" if precision <= MAX_DIGITS else "string"
     if (
@@ -322,5 +324,5 @@ def _element(items: Field, data: bytes) -> str:
     found = None if text is None else value_of(items, token, text)
     if found is None or found == text:
         return data.decode()
-    is_number = items.name in (_DECIMAL, _VARIABLE_DECIMAL) and _JSON_NUMBER.fullmatch(found)
+    is_number = items.name in (DECIMAL, _VARIABLE_DECIMAL) and _JSON_NUMBER.fullmatch(found)
     return found if is_number else json.dumps(found, ensure_ascii=False)

@@ -33,12 +33,17 @@ INFINITIES = {
 }
 """What PostgreSQL's connector writes for timestamps without an end, as a count or as text."""
 
+TIME_OF_DAY = {
+    "ms": DEBEZIUM_TIME + "Time",
+    "us": DEBEZIUM_TIME + "MicroTime",
+    "ns": DEBEZIUM_TIME + "NanoTime",
+}
+"""The names of times of day by their unit."""
+
 _DATES = frozenset({CONNECT + "Date", DEBEZIUM_TIME + "Date", DEBEZIUM_TIME + "IsoDate"})
 _TIMES = {
     CONNECT + "Time": "ms",
-    DEBEZIUM_TIME + "Time": "ms",
-    DEBEZIUM_TIME + "MicroTime": "us",
-    DEBEZIUM_TIME + "NanoTime": "ns",
+    **{name: unit for unit, name in TIME_OF_DAY.items()},
     DEBEZIUM_TIME + "IsoTime": "us",
 }
 _WALLS = {

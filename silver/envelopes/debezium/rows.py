@@ -34,6 +34,7 @@ from silver.decoding.cells import NeedsExactDecoding, number_in
 from silver.decoding.format import ColumnHint, Context
 from silver.decoding.json_reader import BY_PARTITION, checked_keys
 from silver.decoding.row_plans import joined_columns
+from silver.envelopes.configured_columns import is_coded_text
 from silver.envelopes.connect.column_types import Field
 from silver.envelopes.connect.messages import decoded_image, image_of
 from silver.envelopes.debezium.configured_schema import fields_of
@@ -183,7 +184,12 @@ def _with_hints(row: ConnectRow, given: Mapping[str, ColumnHint], key: Cells | N
 
 
 def _is_open(field: Field | None, given: ColumnHint) -> bool:
-    return field is None or (given.unsigned and field.type == "int64" and field.name is None)
+    if field is None:
+        return True
+    is_plain = field.name is None
+    return is_plain and (
+        (given.unsigned and field.type == "int64") or (is_coded_text(given) and field.type == "string")
+    )
 
 
 def _position(

@@ -48,7 +48,7 @@ from silver.decoding.row_plans import (
     is_narrow,
     undeclared_steps,
 )
-from silver.envelopes.configured_columns import is_bits
+from silver.envelopes.configured_columns import UNITS, bytes_text, configured_text, is_bits
 from silver.values.canonical import (
     AS_SENT,
     INTEGERS,
@@ -204,6 +204,13 @@ def declared_value(column: Column, token: Token, text: str, zone: str) -> str:
 
 def configured_value(hint: ColumnHint, token: Token, text: str, zone: str) -> str:
     """The canonical text of a value whose type only the configuration says, see `configured_columns`."""
+    unit = UNITS.get(hint.encoding or "")
+    if hint.type == "binary":
+        return bytes_text(hint, token, text)
+    if hint.type == "timestamp_ntz" and unit is not None:
+        return _wall_at(epoch_parts(text, unit), zone) or _wall(text)
+    if unit is not None:
+        return configured_text(hint, token, text, zone)
     text = _bit(text) if token is Token.TEXT and is_bits(hint) else text
     return declared_value(Column(hint.type), token, text, zone)
 
@@ -254,7 +261,14 @@ def _moment(text: str, is_milliseconds: bool) -> tuple[int, str] | None:
 
 
 def _wall_of_moment(text: str, is_milliseconds: bool, zone: str) -> str | None:
-    parts = _moment(text, is_milliseconds)
+    return _wall_at(_moment(text, is_milliseconds), zone)
+
+
+def _wall_at(parts: tuple[int, str] | None, zone: str) -> str | None:
+    """The wall time of a zone at a moment, given as seconds since the epoch and the digits of their fraction.
+
+    None outside the years 1 to 9999.
+    """
     if parts is None:
         return None
     try:

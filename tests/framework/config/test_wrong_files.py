@@ -58,6 +58,38 @@ def test_what_is_wrong_is_said_in_the_words_of_the_file(
     assert action in caught.value.action
 
 
+@pytest.mark.parametrize(
+    ("columns", "action"),
+    [
+        ("{type: int, encoding: hex}", "values of type int are written as base64 or text"),
+        ("{type: binary, encoding: microseconds}", "are written as base64, base64url or hex"),
+        (
+            "{type: 'decimal(9,2)', encoding: hex}",
+            "values of type decimal(9,2) are written as base64 or text",
+        ),
+        ("{type: date, encoding: milliseconds}", "leave `encoding` out: values of type date have none"),
+        ("{encoding: hex}", "write the column's `type` beside it"),
+        ("{encoding: hex, decode: utf8}", "leave `encoding` out: `decode` reads"),
+    ],
+)
+def test_an_encoding_that_would_have_no_effect_is_refused(columns: str, action: str, tmp_path: Path) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(f"{HEAD}{SOURCE}tables:\n  - {{match: a.t, columns: {{c: {columns}}}}}\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(file, formats=option_models())
+    assert caught.value.condition == "CONFIG_BAD_VALUE"
+    assert "tables[0].columns.c.encoding" in caught.value.where
+    assert action in caught.value.action
+
+
+def test_an_encoding_may_belong_to_the_type_of_another_entry(tmp_path: Path) -> None:
+    file = tmp_path / "mainstem.yml"
+    rules = ("a.*, columns: {c: {type: binary}}", "a.t, columns: {c: {encoding: hex}}")
+    rules += ("b.t, columns: {c: {type: int}}", "b.t, columns: {d: {encoding: base64, decode: utf8}}")
+    file.write_text(f"{HEAD}{SOURCE}tables:\n" + "".join(f"  - {{match: {rule}}}\n" for rule in rules))
+    assert len(load_config(file, formats=option_models()).tables) == 4
+
+
 def test_an_abbreviated_zone_is_not_taken_for_another_one(tmp_path: Path) -> None:
     file = tmp_path / "mainstem.yml"
     file.write_text(f"{HEAD}sources:\n  a: {{format: maxwell, files: ./landing, timezone: CEST}}\n")

@@ -73,6 +73,10 @@ def test_times_without_a_type_are_read_as_the_configuration_types_them(name: str
         (ColumnHint("decimal(20,0)", "base64"), "AQI=", "258"),
         (ColumnHint("decimal(20,0)", "base64"), "", "0"),
         (ColumnHint("decimal(20,0)", "base64"), 258, "258"),
+        (ColumnHint("timestamp", "microseconds"), "1606233662012345", "2020-11-24T16:01:02.012345Z"),
+        (ColumnHint("timestamp_ntz", "microseconds"), 1606233662012345, "2020-11-25T00:01:02.012345"),
+        (ColumnHint("timestamp_ntz", "milliseconds"), "2020-11-25T00:01", "2020-11-25T00:01:00"),
+        (ColumnHint("string", "microseconds"), "36000000000", "10:00:00"),
     ],
 )
 @pytest.mark.parametrize("name", ["oms_default", "oms_shareplex"])
@@ -96,12 +100,113 @@ def test_values_of_oms_are_read_in_its_own_spelling(
         (ColumnHint("date"), "2020-11-25 00:00:00.000", "2020-11-25"),
         (ColumnHint("date"), "2020-11-25 00:00:01", "2020-11-25 00:00:01"),
         (ColumnHint("boolean"), "0", "false"),
+        (ColumnHint("decimal(12,2)", "base64"), "/CI=", "-9.90"),
+        (ColumnHint("bigint", "base64"), "/CI=", "-990"),
+        (ColumnHint("string", "milliseconds"), "36000500", "10:00:00.500"),
+        (ColumnHint("string", "microseconds"), "36000000000", "10:00:00"),
+        (ColumnHint("string", "nanoseconds"), "36000000000001", "10:00:00.000000001"),
+        (ColumnHint("string", "microseconds"), "10:00:00", "10:00:00"),
     ],
 )
 def test_other_feeds_write_times_as_texts_or_counts(hint: ColumnHint, cell: str, text: str) -> None:
     configured = ConfiguredColumns({"c": hint}, "Asia/Shanghai")
     found = configured.row({"c": cell}, {"c": Column(token=Token.TEXT)})
     assert found == ({"c": text}, {"c": Column(type=hint.type)})
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize(
+    ("encoding", "cell", "text"),
+    [
+        ("hex", "0a0bff01", "Cgv/AQ=="),
+        ("hex", "0x0102", "AQI="),
+        ("hex", "", ""),
+        ("hex", "beef1", "hex:beef1"),
+        ("hex", "that", "hex:that"),
+        ("hex", "0a 0b", "hex:0a 0b"),
+        ("base64url", "-_-_", "+/+/"),
+        ("base64url", "+/+/", "base64url:+/+/"),
+        ("base64url", "beef1", "base64url:beef1"),
+        ("base64", "beef", "beef"),
+        ("base64", "beef1", "beef1"),
+        ("hex", None, None),
+    ],
+)
+def test_bytes_are_read_in_their_encoding_in_every_format(
+    name: str, encoding: str, cell: str | None, text: str | None
+) -> None:
+    change = decoded(name, {"the photo": cell}, {"the photo": ColumnHint("binary", encoding)})
+    assert change.after is not None
+    assert (change.after["the photo"], change.columns["the photo"].type) == (text, "binary")
+
+
+@pytest.mark.parametrize("name", WITHOUT_TYPES)
+def test_a_number_is_no_bytes(name: str) -> None:
+    hints = {"the photo": ColumnHint("binary", "hex"), "the mark": ColumnHint("binary")}
+    change = decoded(name, {"the photo": 1020, "the mark": 1020}, hints)
+    assert change.after is not None
+    assert (change.after["the photo"], change.after["the mark"]) == ("hex:1020", "base64:1020")
+
+
+@pytest.mark.parametrize(
+    ("hint", "cell", "text"),
+    [
+        (ColumnHint("binary"), "0x0102", "AQI="),
+        (ColumnHint("binary"), "0x01020", "hex:0x01020"),
+        (ColumnHint("binary"), "AQI=", "AQI="),
+        (ColumnHint("binary", "base64"), "0x0102==", "0x0102=="),
+    ],
+)
+def test_bytes_of_dms_are_hexadecimal_after_0x(hint: ColumnHint, cell: str, text: str) -> None:
+    change = decoded("dms", {"photo": cell}, {"photo": hint})
+    assert change.after is not None
+    assert (change.after["photo"], change.columns["photo"]) == (text, Column(type="binary"))
+
+
+FIELDS = [{"field": n, "type": kind} for n, kind in (("photo", "string"), ("id", "int32"))]
+SIDES = {"schema": {"type": "struct", "fields": [{"field": "after", "type": "struct", "fields": FIELDS}]}}
+ROW = {"photo": "0a0bff01", "id": 1}
+DECLARED: dict[str, dict[str, Any]] = {
+    "arcion": {**SIDES, "payload": {"op": "r", "after": ROW, "source": {"table": "t", "db": "d"}}},
+    "lindorm": {
+        **SIDES,
+        "payload": {"op": "r", "after": ROW, "source": {"table": "t", "namespace": "d", "ts_ms": 5}},
+    },
+    "ogg": {**SIDES, "payload": {"table": "d.t", "op_type": "I", "pos": "1", "after": ROW}},
+    "debezium": {
+        **SIDES,
+        "payload": {
+            "op": "r",
+            "after": ROW,
+            "source": {"connector": "mysql", "snapshot": "true", "table": "t"},
+        },
+    },
+    "datahub_blob": {
+        "schema": {
+            "dataColumn": [{"name": "photo", "type": "STRING"}, {"name": "id", "type": "LONG"}],
+            "source": {"dbName": "d", "tableName": "t"},
+        },
+        "payload": {"op": "INSERT", "sequenceId": "1", "after": {"dataColumn": ROW}},
+    },
+    "canal": {
+        **{"database": "d", "table": "t", "type": "INSERT", "es": 5},
+        **{"mysqlType": {"photo": "varchar(20)", "id": "int(11)"}, "data": [ROW]},
+    },
+}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_declared_text_is_bytes_where_the_configuration_gives_their_encoding(name: str) -> None:
+    """No feed says of a text that it is hexadecimal; gold has the type that the configuration says."""
+    found = []
+    for hint in (ColumnHint("binary", "hex"), ColumnHint("binary"), ColumnHint("timestamp")):
+        context = replace(sample_of(name).context, hints_for=lambda *_, h=hint: {"photo": h})
+        value = json.dumps(DECLARED[name]).encode()
+        (change,) = FORMATS[name].decode(RawMessage("feed", "topic", 0, 0, None, None, value), context)
+        assert isinstance(change, RowChange)
+        assert list(change.columns) == ["photo", "id"]
+        found.append(((change.after or {})["photo"], change.columns["photo"].type))
+    assert found == [("Cgv/AQ==", "binary"), ("0a0bff01", "string"), ("0a0bff01", "string")]
 
 
 def test_a_type_that_the_message_declares_stays() -> None:
