@@ -9,11 +9,12 @@
     decimal(p,s)                       text, in the mode of `decimals`; numbers         decimal
     decimal(p,s)                       {"scale": 2, "value": base64}                    decimal of open scale
     decimal(20,0) or bigint, unsigned  negative from 2^63 on, or base64                 decimal(20,0)
-    date                               days since the epoch, or text                    date
+    date                               days since the epoch, or `2024-02-29[Z]`         date
     timestamp_ntz, encoding milliseconds, microseconds, nanoseconds                     wall time
     timestamp_ntz                      a number or text, in the mode of `times`         wall time
     string, encoding milliseconds, microseconds, nanoseconds                            time of day
     timestamp                          ISO 8601 with an offset                          instant
+    timestamp, boolean, other values   see `silver/envelopes/configured_columns.py`
     binary, encoding base64, base64url, hex                                             binary
     binary                             text, in the mode of `binary`                    binary
 
@@ -36,7 +37,9 @@ from msgspec import Raw
 
 from framework.contracts.events import Token
 from silver.decoding.format import ColumnHint
+from silver.decoding.json_reader import scalar
 from silver.envelopes.connect.column_types import BASE64URL_BYTES, HEX_BYTES, TEXT_DECIMAL, Field, value_of
+from silver.envelopes.connect.temporal import INFINITIES, instant
 from silver.envelopes.debezium.encoding_modes import OPEN_BYTES, OPEN_DECIMAL, OPEN_WALL
 
 _DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
@@ -49,6 +52,7 @@ _NAMES = {
     "timestamp_ntz": OPEN_WALL,
     "timestamp": "io.debezium.time.ZonedTimestamp",
 }
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}Z?")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _VARIABLE = Field(type="struct", name="io.debezium.data.VariableScaleDecimal")
 
@@ -69,6 +73,16 @@ def fields_of(given: Mapping[str, ColumnHint], *images: Mapping[str, Raw] | None
             if name in given and cells.get(name, b"null") == b"null":
                 cells[name] = bytes(raw)
     return {name: field for name, data in cells.items() if (field := _field(given[name], data)) is not None}
+
+
+def _is_other_text(kind: str, data: bytes) -> bool:
+    """Whether a date or an instant is a text that no connector writes, but a transform may."""
+    text = scalar(Raw(data))[1] if data[:1] == b'"' else None
+    if text is None or kind == "timestamp_ntz":
+        return False
+    return (
+        _DAY.fullmatch(text) is None if kind == "date" else text not in INFINITIES and instant(text) is text
+    )
 
 
 def with_numbers(cells: dict[str, Any], declared: Container[str]) -> dict[str, Any]:
@@ -95,6 +109,7 @@ def _scaled(cell: Any) -> Raw | None:
 
 
 def _field(given: ColumnHint, data: bytes) -> Field | None:
+    """The field of a configured column; None where the connectors write no such value."""
     kind = given.type or ""
     found = _DECIMAL.fullmatch(kind)
     if given.unsigned and (found is not None or kind in ("", "bigint")) and given.encoding is None:
@@ -112,4 +127,5 @@ def _field(given: ColumnHint, data: bytes) -> Field | None:
         return Field(
             type="int64", name=f"{_TIME}{_UNITS[given.encoding]}{'Time' if kind == 'string' else 'Timestamp'}"
         )
-    return Field(name=_NAMES[kind]) if kind in _NAMES else None
+    is_known = kind in _NAMES and given.encoding is None and not _is_other_text(kind, data)
+    return Field(name=_NAMES[kind]) if is_known else None

@@ -25,6 +25,7 @@ from silver.decoding.cells import NeedsExactDecoding, NumberText, raw_of
 from silver.decoding.encoding_modes import ModeState
 from silver.decoding.json_reader import read_json
 from silver.decoding.row_plans import joined_columns
+from silver.envelopes.configured_columns import ConfiguredColumns
 from silver.envelopes.connect.column_types import Field
 from silver.envelopes.connect.messages import columns_of, image_of, key_of
 from silver.envelopes.debezium.configured_schema import with_numbers
@@ -64,10 +65,14 @@ class ConnectRow(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """What is known besides the row: placeholder, modes, and the key's names, image and cells as sent."""
+    """What is known besides the row.
+
+    It is the placeholder, the modes, the configured columns, and the key's names, image and cells as sent.
+    """
 
     word: str
     states: Mapping[str, ModeState]
+    configured: ConfiguredColumns
     keys: Sequence[str] | None
     key: Image | None
     bare_key: Cells | None
@@ -99,8 +104,9 @@ def images_of(row: ConnectRow, op: Op, message: RawMessage, known: Known) -> Ima
         row.is_partial or (row.after is not None and len(after) < len(row.after))
     )
     found = resolve_modes(row.fields, (trusted, after), known.states, row.names)
-    before_texts, before_columns = image_of(_plain(before, row, found.fields), found.fields)
-    after_texts, after_columns = image_of(_plain(after, row, found.fields), found.fields)
+    read = known.configured.image
+    before_texts, before_columns = read(*image_of(_plain(before, row, found.fields), found.fields))
+    after_texts, after_columns = read(*image_of(_plain(after, row, found.fields), found.fields))
     if op is Op.DELETE:
         before_texts = _with_key(
             {name: text for name, text in (before_texts or {}).items() if name in (trusted or {})}, known

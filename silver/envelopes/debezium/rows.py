@@ -34,7 +34,7 @@ from silver.decoding.cells import NeedsExactDecoding, number_in
 from silver.decoding.format import ColumnHint, Context
 from silver.decoding.json_reader import BY_PARTITION, checked_keys
 from silver.decoding.row_plans import joined_columns
-from silver.envelopes.configured_columns import is_coded_text
+from silver.envelopes.configured_columns import configured_columns, is_coded_text
 from silver.envelopes.connect.column_types import Field
 from silver.envelopes.connect.messages import decoded_image, image_of
 from silver.envelopes.debezium.configured_schema import fields_of
@@ -114,7 +114,10 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         ),
         keys,
     )
-    images = images_of(row, op, message, Known(reading.unavailable_value, context.modes, keys, key, bare))
+    configured = configured_columns(context, row.names)
+    images = images_of(
+        row, op, message, Known(reading.unavailable_value, context.modes, configured, keys, key, bare)
+    )
     columns = joined_columns(images.columns, key_columns)
     has_place = position is not None and not reading.by_offset
     codecs = context.codecs_for(database, schema, table)

@@ -758,12 +758,34 @@ def test_decoded_column_is_text() -> None:
         (ColumnHint("binary"), "-_-_", "binary", "+/+/"),
         (ColumnHint("binary"), "00ff12", "binary", "AP8S"),
         (ColumnHint("string"), "x", None, "x"),
+        (ColumnHint("boolean"), 1, "boolean", "true"),
+        (ColumnHint("boolean"), False, "boolean", "false"),
+        (ColumnHint("boolean"), "yes", "boolean", "yes"),
+        (ColumnHint("timestamp", "milliseconds"), 1709200800123, "timestamp", "2024-02-29T10:00:00.123Z"),
+        (
+            ColumnHint("timestamp", "microseconds"),
+            "1709200800123456",
+            "timestamp",
+            "2024-02-29T10:00:00.123456Z",
+        ),
+        (ColumnHint("timestamp"), "2024-02-29 10:00:00", "timestamp", "2024-02-29T02:00:00Z"),
+        (ColumnHint("timestamp"), "+292278994-08-16T23:00:00Z", "timestamp", "infinity"),
+        (ColumnHint("timestamp"), "soon", "timestamp", "soon"),
+        (ColumnHint("date"), "2024-02-29", "date", "2024-02-29"),
+        (ColumnHint("date"), "2024-02-29Z", "date", "2024-02-29"),
+        (ColumnHint("date"), "2024-02-29 00:00:00", "date", "2024-02-29"),
+        (ColumnHint("date"), "2024-02-29 00:00:01", "date", "2024-02-29 00:00:01"),
+        (ColumnHint("date"), None, "date", None),
+        (ColumnHint("bigint", "base64"), "/CI=", "bigint", "-990"),
+        (ColumnHint("string", "microseconds"), 36000000000, "string", "10:00:00"),
     ],
 )
 def test_columns_without_a_schema_are_read_as_configured(
-    given: ColumnHint, wire: Any, kind: str | None, text: str
+    given: ColumnHint, wire: Any, kind: str | None, text: str | None
 ) -> None:
-    hinted = replace(context(), hints_for=lambda *_: {"c": given, "not there": given})
+    hinted = replace(
+        context(), timezone="Asia/Shanghai", hints_for=lambda *_: {"c": given, "not there": given}
+    )
     found = row(envelope("c", None, {"id": 1, "c": wire}), given=hinted)
     assert found.after == {"id": "1", "c": text}
     assert found.columns["c"].type == kind
