@@ -46,10 +46,22 @@ from silver.envelopes.oms.values import (
 from silver.envelopes.signatures import oms_canal_signature
 
 _OF_ORACLE = re.compile(
-    r'"|\bN?VARCHAR2\b|\bNUMBER\s*\(|\bBINARY_(?:FLOAT|DOUBLE)\b|\bN?CLOB\b', re.IGNORECASE
+    r"""["']|\bN?VARCHAR2\b|\bNUMBER\s*\(|\bBINARY_(?:FLOAT|DOUBLE)\b|\bN?CLOB\b""", re.IGNORECASE
 )
+_TEXT_OR_COMMENT = re.compile(
+    r"""(?P<kept>"(?:[^"\\]|""|\\.?)*(?:"|\Z)|`[^`]*(?:`|\Z))"""
+    r"""|'(?:[^'\\]|''|\\.?)*(?:'|(?P<open>\Z))"""
+    r"""|/\*.*?(?:\*/|\Z)|--[^\n]*|(?<![\w$#])\#[^\n]*""",
+    re.DOTALL,
+)
+"""What says nothing of the SQL: a text in single quotes, a comment; `#` may be part of a name of Oracle's.
+
+A text without an end, as MySQL reads it, is not MySQL's: in Oracle a backslash is a character of a text.
+"""
 _QUOTED_TEXT = re.compile(
-    r"""(?:\bDEFAULT|\bCOMMENT|=)\s*"(?:[^"\\]|""|\\.)*"|\b(?:ENUM|SET)\s*\([^)]*\)""", re.IGNORECASE
+    r"""(?:\bDEFAULT|\bCOMMENT|=)\s*"(?:[^"\\]|""|\\.)*\""""
+    r"""|\b(?:ENUM|SET)\s*\((?:"(?:[^"\\]|""|\\.)*"|[^()"])*\)""",
+    re.IGNORECASE | re.DOTALL,
 )
 """Where MySQL has a text in double quotes; Oracle has names in them."""
 
@@ -81,7 +93,13 @@ def _conversion(declared: ColumnDeclaration, kind: type, zone: str) -> Callable[
 
 
 def _sql_of(statement: str) -> str:
-    return "" if "`" not in statement and _OF_ORACLE.search(_QUOTED_TEXT.sub("", statement)) else "mysql"
+    bare = _TEXT_OR_COMMENT.sub(_mark, statement)
+    return "" if "`" not in bare and _OF_ORACLE.search(_QUOTED_TEXT.sub("", bare)) else "mysql"
+
+
+def _mark(found: re.Match[str]) -> str:
+    """What of a text or comment may tell the SQL."""
+    return found["kept"] or ("'" if found["open"] is not None else " ")
 
 
 _DIALECT = Dialect(

@@ -134,11 +134,49 @@ def added(sql: str) -> list[tuple[str, str | None, str | None]]:
         ('`number` VARCHAR(9) DEFAULT "x"', "string", "x"),
         ('c VARCHAR(10) DEFAULT "x"', "string", "x"),
         ('c ENUM("a","b") DEFAULT "b" COMMENT "a or b"', "string", "b"),
+        ('c ENUM("a)","b") DEFAULT "b" COMMENT "it\'s"', "string", "b"),
     ],
 )
 def test_a_statement_is_read_as_mysql_reads_it(column: str, kind: str, default: str) -> None:
     ((_, *found),) = added(f"ALTER TABLE orders ADD {column}")
     assert found == [kind, default]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        """COMMENT 'the "home" path'""",
+        "COMMENT 'was a CLOB, a NUMBER(4), a VARCHAR2'",
+        """COMMENT 'it''s "here"'""",
+        """COMMENT 'it\\'s "here"'""",
+        """COMMENT "it's" /* once "home", a NUMBER(4) */""",
+        '-- was "home"\n',
+        '# was "home", a CLOB\n',
+        "COMMENT 'a `name`'",
+    ],
+)
+def test_what_texts_and_comments_say_is_no_sql_of_oracle(behind: str) -> None:
+    """Read as Oracle's SQL, the path would have two backslashes, and the bits no default."""
+    path = r"p VARCHAR(20) DEFAULT 'C:\\temp'"
+    sql = f"ALTER TABLE orders ADD COLUMN {path} {behind}, ADD COLUMN f BIT(4) DEFAULT b'101'"
+    assert added(sql) == [("p", "string", r"C:\temp"), ("f", "decimal(20,0)", "5")]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        r"""ALTER TABLE "orders" ADD ("C" NUMBER(10) DEFAULT 5, "P" VARCHAR2(20) DEFAULT 'C:\\temp')""",
+        "ALTER TABLE orders /* the `shop` */ ADD (c NUMBER(10) DEFAULT 5)",
+        "ALTER TABLE orders# ADD (c NUMBER(10) DEFAULT 5)",
+        "-- it's one\nALTER TABLE orders ADD (c NUMBER(10) DEFAULT 5)",
+        """ALTER TABLE "it's" ADD (c INT DEFAULT 5)""",
+        r"ALTER TABLE orders ADD (p CHAR(3) DEFAULT 'C:\', c NUMBER(10) DEFAULT 5)",
+    ],
+)
+def test_beside_texts_and_comments_the_sql_of_oracle_is_known(sql: str) -> None:
+    (event,) = decode(message("null", type="ALTER", isDdl=True, sql=sql))
+    assert isinstance(event, Control)
+    assert event.dialect == ""
 
 
 def test_a_statement_of_a_tenant_that_speaks_oracle_is_read() -> None:

@@ -15,11 +15,13 @@ import pyarrow as pa
 import pytest
 
 from framework.contracts.ddl_actions import TableName, Unsupported
+from framework.contracts.messages import RawMessage
 from silver.changes.decode import SourcePlan, arrow_decoder
 from silver.changes.pairing import pair
 from silver.ddl.alter_table import MOST_CLAUSES
 from silver.ddl.parser import parse_ddl
 from silver.ddl.tokens import DEEPEST, DIALECTS, LONGEST_TEXT
+from silver.decoding.format import Context, Options
 from silver.formats import FORMATS
 from silver.values.sql_types import type_of_ddl
 from tests.silver.changes.test_decode import MESSAGES
@@ -100,6 +102,9 @@ STATEMENTS: dict[str, Callable[[int], str]] = {
     "dollars": lambda n: "".join(f"$t{i}$" for i in range(n // 6)),
     "brackets": lambda n: "ALTER TABLE t ADD [" * (n // 16),
     "zeros": lambda n: "\x00" * n,
+    "open lists of values": lambda n: "ENUM(" * (n // 5),
+    "quotes behind backslashes": lambda n: "\\'" * (n // 2),
+    "double quotes behind backslashes": lambda n: '\\"' * (n // 2),
 }
 
 
@@ -108,6 +113,16 @@ def test_statements(case: str) -> None:
     table = TableName("shop", None, "t")
     for dialect in ("mysql", "postgres"):
         check_growth(partial(parse_ddl, dialect=dialect, table=table), STATEMENTS[case], 3_000)
+
+
+@pytest.mark.parametrize("case", STATEMENTS)
+def test_the_sql_of_statements(case: str) -> None:
+    def message(size: int) -> RawMessage:
+        flat = {"type": "ALTER", "isDdl": True, "es": 1, "sql": STATEMENTS[case](size)}
+        return RawMessage("feed", "shop", 0, 0, None, None, json.dumps(flat).encode())
+
+    context = Context("feed", Options(), "UTC", lambda *_: None)
+    check_growth(lambda sent: FORMATS["oms_canal"].decode(sent, context), message, 30_000)
 
 
 def test_statements_beyond_the_limits_are_not_understood() -> None:
