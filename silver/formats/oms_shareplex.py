@@ -15,10 +15,10 @@
 A null column of `data` was set to null; a missing one is unchanged. An update without `key` has a partial
 image, too. `meta.table` is `database.table`. The feed names no key columns: `meta.rowid` has only the values
 (one printed sample lost the separator U+0001 between them), so the columns are configured (`keys`), or the
-table is append-only. The number of configured columns must equal the number of values: with fewer, several
-rows would become one. The feed declares no types either: gold infers them from the values, or the
-configuration gives them (`silver/envelopes/configured_columns.py`). `time` is a wall time in the source's
-`timezone`. The order is `scn` (seconds, then a counter), then the number of the change in its transaction:
+table is append-only. The configured key must have these values: under a wrong key, several rows would become
+one (`silver/envelopes/oms/row_ids.py`). The feed declares no types either: gold infers them from the values,
+or the configuration gives them (`silver/envelopes/configured_columns.py`). `time` is a wall time in the
+source's `timezone`. The order is `scn` (seconds, then a counter), then the number in its transaction:
 `seq`, or without it the first number of `idx`, from 0 on. Nothing says that no two changes share both; those
 that do are told apart by what they say, and are in the order of the broker. OMS sends `scn` only with
 `sequenceEnabled`, `seq` with `transactionEnabled`, and neither with the rows of a full copy. If the source
@@ -29,13 +29,13 @@ has `order: partition`, rows without `scn` are read as well, and all rows are in
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.events import Event, Op, RowChange
+from framework.contracts.events import Column, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from framework.text.formatting import quantity
@@ -44,6 +44,7 @@ from silver.decoding import (
     C,
     Context,
     Format,
+    Texts,
     checked_keys,
     dual_decoder,
     joined_columns,
@@ -53,6 +54,7 @@ from silver.decoding import (
     undeclared_image,
 )
 from silver.envelopes.configured_columns import configured_columns, decoded_rows
+from silver.envelopes.oms.row_ids import is_compared, may_be_key
 from silver.envelopes.oms.values import SEPARATOR, configured_value
 from silver.values.canonical import instant_of_wall, micros_of_instant
 
@@ -103,12 +105,14 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
         *undeclared_image(required(envelope.data, Reason.MISSING_IMAGE, "data"))
     )
     keys = context.keys_for(database, None, table)
-    _check_rowid(keys, meta)
     before = data if op is Op.DELETE else former
     after = None if op is Op.DELETE else {**(former or {}), **data}
     if not before and not after:
         raise Malformed(Reason.MISSING_IMAGE, "data has no column")
     columns = joined_columns(former_columns, data_columns)
+    # without the row before, the key in `data` may be a new one, and the row id has the former one
+    is_shown = op is not Op.UPDATE or (former or {}).keys() >= set(keys or ())
+    _check_rowid(keys, meta, (before, after) if is_shown else (), columns, context)
     if codecs := context.codecs_for(database, None, table):
         (before, after), columns = decoded_rows((before, after), columns, codecs)
     scn, time = number_of(meta.scn, "meta.scn"), _event_time(meta.time, context.timezone)
@@ -141,15 +145,41 @@ def _names(qualified: str | None) -> tuple[str | None, str]:
     return database or None, required(table or None, Reason.MISSING_TABLE, "meta.table")
 
 
-def _check_rowid(keys: Sequence[str] | None, meta: _Meta) -> None:
-    """Raises `Malformed` when the row id has more or fewer values than there are configured key columns."""
-    values = len(SEPARATOR.split((meta.rowid or "").removeprefix(f"{meta.table}-")))
-    if keys and values > 1 and values != len(set(keys)):
+def _check_rowid(
+    keys: Sequence[str] | None,
+    meta: _Meta,
+    images: Iterable[Texts | None],
+    columns: Mapping[str, Column],
+    context: Context,
+) -> None:
+    """Raises `Malformed` where the row id shows that the configured key is another one than the source's."""
+    if not keys or not meta.rowid:
+        return
+    names = dict.fromkeys(keys)
+    packed = meta.rowid.removeprefix(f"{meta.table}-")
+    values = SEPARATOR.split(packed)
+    if len(values) > 1 and len(values) != len(names):
         raise Malformed(
             Reason.KEY_NOT_IN_IMAGE,
-            f"the configured key has {quantity(len(set(keys)), 'column')},"
-            f" meta.rowid has {quantity(values, 'value')}",
+            f"the configured key has {quantity(len(names), 'column')},"
+            f" meta.rowid has {quantity(len(values), 'value')}",
         )
+    if packed == meta.rowid:  # of another kind, such as Oracle's
+        return
+    found = [
+        {name: image[name] for name in names} for image in images if image and names.keys() <= image.keys()
+    ]
+    if not found or any(values == list(key.values()) for key in found):
+        return
+    database, table = _names(meta.table)
+    hints = context.hints_for(database, None, table)
+    codecs = context.codecs_for(database, None, table)
+    told = {name: columns[name] for name in names if name in columns and name not in codecs}
+    for key in found:
+        compared = [name for name, text in key.items() if is_compared(told.get(name), hints.get(name), text)]
+        if may_be_key(values, key, compared):
+            return
+    raise Malformed(Reason.KEY_NOT_IN_IMAGE, "the configured key has other values than meta.rowid")
 
 
 def _event_time(text: str | None, zone: str) -> int | None:

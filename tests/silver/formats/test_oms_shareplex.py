@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from framework.contracts.events import Op, RowChange
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
-from silver.decoding.format import Context, Options
+from silver.decoding.format import ColumnHint, Context, Options
 from silver.formats.oms_shareplex import FORMAT
 
 
@@ -24,6 +25,7 @@ def decode(
     *,
     keys: tuple[str, ...] | None = ("id",),
     by_partition: bool = False,
+    hints: Mapping[str, ColumnHint] | None = None,
     **meta: Any,
 ) -> RowChange:
     fields = {
@@ -38,7 +40,7 @@ def decode(
     value = f'{{"data": {data}, "meta": {json.dumps(fields)}, "key": {key}}}'
     (event,) = FORMAT.decode(
         RawMessage("feed", "orders", 0, 0, None, None, value.encode()),
-        replace(context(keys), needs_no_position=by_partition),
+        replace(context(keys), needs_no_position=by_partition, hints_for=lambda *_: hints or {}),
     )
     assert isinstance(event, RowChange)
     return event
@@ -152,6 +154,75 @@ def test_a_row_id_that_has_lost_its_separator_is_read() -> None:
         "id",
         "line",
     )
+
+
+ROW = """{"id": 1, "line": "007", "customer": 5, "code": "A b",
+ "price": 1.5, "at": "2020-11-25 00:01:02", "raw": "AA=="}"""
+
+
+@pytest.mark.parametrize(
+    ("rowid", "keys"),
+    [
+        ("1", ("customer",)),
+        ("1", ("code",)),
+        ("B", ("code",)),
+        ("1\x01007", ("customer", "line")),
+        ("1\x01007", ("id", "customer")),
+        ("1\x01007", ("customer", "price")),
+        ("1007", ("customer", "line")),
+        ("1007", ("id", "customer")),
+    ],
+)
+def test_a_key_with_other_values_than_the_row_id_is_refused(rowid: str, keys: tuple[str, ...]) -> None:
+    for op in ("ins", "del"):
+        with pytest.raises(Malformed, match="other values") as caught:
+            decode(op, ROW, rowid=f"shop.orders-{rowid}", keys=keys)
+        assert caught.value.reason is Reason.KEY_NOT_IN_IMAGE
+
+
+@pytest.mark.parametrize(
+    ("rowid", "keys"),
+    [
+        ("1", ("id",)),
+        ("0001", ("id",)),
+        ("A b", ("code",)),
+        ("A b  ", ("code",)),
+        ("007\x011", ("id", "line")),
+        ("007/u00011", ("id", "line")),
+        ("0071", ("id", "line")),
+        ("1", ("id", "customer")),
+        ("1.50", ("price",)),
+        ("2020-11-25T00:01:02", ("at",)),
+        ("1606233662", ("at",)),
+        ("\x00", ("raw",)),
+        ("1\x011.50", ("id", "price")),
+    ],
+)
+def test_a_key_whose_values_the_row_id_may_have_is_taken(rowid: str, keys: tuple[str, ...]) -> None:
+    assert decode("ins", ROW, rowid=f"shop.orders-{rowid}", keys=keys).keys == keys
+
+
+@pytest.mark.parametrize("rowid", ["AAATGpAAIAAItcIAAA", "orders-7", "", None])
+def test_a_row_id_of_another_kind_says_nothing_of_the_key(rowid: str | None) -> None:
+    assert decode("ins", ROW, rowid=rowid).keys == ("id",)
+
+
+def test_after_a_change_of_the_key_the_row_id_has_one_of_its_values() -> None:
+    for rowid in ("shop.orders-1", "shop.orders-2"):
+        assert decode("upd", '{"id": 2}', ROW, rowid=rowid).keys == ("id",)
+    with pytest.raises(Malformed, match="other values"):
+        decode("upd", '{"id": 2}', ROW, rowid="shop.orders-3")
+    for before in ("null", '{"line": "007"}'):
+        assert decode("upd", '{"id": 2}', before, rowid="shop.orders-1").keys == ("id",)
+
+
+def test_columns_that_are_configured_as_bytes_or_times_are_not_compared() -> None:
+    for hint in (ColumnHint(type="binary"), ColumnHint(type="timestamp"), ColumnHint(type="double")):
+        assert decode("ins", ROW, rowid="shop.orders-x", keys=("customer",), hints={"customer": hint}).keys
+    with pytest.raises(Malformed, match="other values"):
+        decode(
+            "ins", ROW, rowid="shop.orders-x", keys=("customer",), hints={"customer": ColumnHint("bigint")}
+        )
 
 
 @pytest.mark.parametrize("scn", [None, "160934467100001"])

@@ -1,0 +1,72 @@
+"""The row id of a SharePlex message: the values of the source's key, which the configured key must have.
+
+    {"data": {"id": 7, "customer": 5}, "meta": {"table": "shop.orders", "rowid": "shop.orders-7"}}
+
+    rowid                          configured key   values      is it the key
+    shop.orders-7                  id               7           yes
+    shop.orders-7                  customer         5           no
+    shop.orders-7 U+0001 2         line, id         2, 7        yes, in any order
+    shop.orders-72                 id, line         7, 2        yes: a separator was lost
+    shop.orders-7                  id, customer     7, 5        it may be: the key and a column more
+
+The row id has the names of no columns. Only integers and texts are compared, without the zeros and spaces
+with which a source fills them up: a fraction, a time or bytes may be written in another way there. A row id
+that does not begin with the name of the table is another database's, and says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from framework.contracts.events import Column, Token
+from silver.decoding.format import ColumnHint
+
+_OTHERWISE_WRITTEN = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9].*|-?[0-9]+:[0-9]{2}.*|[+-]?[0-9]*\.[0-9]*([Ee][+-]?[0-9]+)?|[+-]?[0-9]+[Ee].*"
+    r"|[0-9A-Za-z+/]+={1,2}",
+    re.DOTALL,
+)
+"""A day, a time, a fraction, or base64."""
+_SAME_TEXT = re.compile(r"string|tinyint|smallint|int|bigint|decimal\([0-9]+,\s*0\)")
+_FILLED = re.compile(r"(-?)0*([0-9]+)")
+
+
+def is_compared(column: Column | None, hint: ColumnHint | None, text: str | None) -> bool:
+    """Whether a value is written in the row id as in the image."""
+    if column is None or column.token not in (Token.NUMBER, Token.TEXT) or not text:
+        return False
+    if hint is not None and (hint.encoding or (hint.type and not _SAME_TEXT.fullmatch(hint.type))):
+        return False
+    return _OTHERWISE_WRITTEN.fullmatch(text) is None
+
+
+def may_be_key(values: Sequence[str], key: Mapping[str, str | None], compared: Iterable[str]) -> bool:
+    """Whether the values of a row id may be those of a key.
+
+    Args:
+        values: The values of the row id.
+        key: The key's columns and their values in an image.
+        compared: Those of the columns that are compared.
+    """
+    if values == list(key.values()):
+        return True
+    texts = [_unfilled(key[name] or "") for name in compared]
+    if len(values) > 1 or len(key) == 1:
+        return Counter(texts) <= Counter(map(_unfilled, values))
+    (packed,) = values
+    if _unfilled(packed) in texts or len(texts) < len(key):
+        return True
+    return all(text in packed for text in texts) and _letters([packed]) == _letters(texts)
+
+
+def _unfilled(text: str) -> str:
+    """A text without spaces at its end, and a number without zeros before it."""
+    found = _FILLED.fullmatch(text.rstrip(" "))
+    return "".join(found.groups()) if found else text.rstrip(" ")
+
+
+def _letters(texts: Iterable[str]) -> Counter[str]:
+    letters = Counter("".join(texts))
+    return Counter({letter: count for letter, count in letters.items() if letter not in " 0"})
