@@ -1,4 +1,4 @@
-"""Which rows of snapshots are of the same full load, and which have no position, by their sequences.
+"""What a sequence tells of its row: its epoch; of a snapshot's row also its full load.
 
 sequence of a row                                          its load
 without a position (`silver/values/sequence.py`)           that of its epoch
@@ -16,3 +16,8 @@ PLACE_OF_SNAPSHOT = r"^(.*\.010)\.\d+$"
 """A sequence that names its load: the group."""
 PLACE_WITH_TIE = r"^(\d+\.011(?:\.\d+){4}\.010)\.\d+\.[^.]*\D[^.]*(?:\.\d+){3}$"
 """The same for a sequence with tie-breakers; only Debezium's positions have six numbers."""
+
+
+def epoch_part(sequence: str) -> str:
+    """The epoch as the sequence writes it; empty for an empty text. Later epochs have greater texts."""
+    return sequence.partition(".")[0]

@@ -92,6 +92,17 @@ EXPLANATIONS = (
         "Found: 2 rows without a name, rule `{not_null: name, gate: true}`.",
     ),
     Explanation(
+        "KEY_VALUES_UNKNOWN",
+        "The key of a table has a column whose values in older rows no message tells.",
+        "A statement added the column, such as AUTO_INCREMENT or IDENTITY: the source numbered the rows that "
+        "it had, and sends none of them again. A change of such a row names a number that Mainstem has never "
+        "seen.",
+        "Load the table anew, and raise `epoch` of its source by one for the messages of that load: they "
+        "bring all rows with their keys. Until then readers see the rows of before, the changes of the table "
+        "wait, and the other tables go on. A rebuild does not help.",
+        "Found: the key is (id) now. Write: `epoch: 2` below `sources.orders`.",
+    ),
+    Explanation(
         "MESSAGES_UNACCOUNTED",
         "A batch did not give each message exactly one outcome, so nothing of it was written.",
         "A fault in Mainstem.",

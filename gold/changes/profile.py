@@ -89,6 +89,11 @@ class Profile:
     late: int = 0
     additions: int = 0
 
+    def namings_before(self, at: int, truncated_at: str | None) -> set[int]:
+        """The namings before a column change that have rows behind a truncate (None: there was none)."""
+        last = ((order.naming, order.last_sequence) for order in self.column_orders)
+        return {naming for naming, high in last if naming <= at and high > (truncated_at or "")}
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeGroup:

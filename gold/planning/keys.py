@@ -37,7 +37,7 @@ def table_key(
     keys = keys or settings.keys or ()
     missing = [key for key in keys if key not in names]
     if missing and profile.rows and task.is_read_only:
-        return _stored_key(task, namings, names)
+        return stored_key(task, namings, names)
     if missing and profile.rows:
         is_left_out = settings.schema_policy is SchemaPolicy.IGNORE and _is_shown(
             missing[0], profile, namings
@@ -48,7 +48,7 @@ def table_key(
     return keys if not missing else ()
 
 
-def _stored_key(task: Task, namings: Sequence[ColumnNaming], names: Collection[str]) -> tuple[str, ...]:
+def stored_key(task: Task, namings: Sequence[ColumnNaming], names: Collection[str]) -> tuple[str, ...]:
     """The key of the replica by current names; empty where there is none, or rows lack it as well."""
     today = {column.name: name for name, column in columns_by_current_name(task, namings).items()}
     keys = tuple(today.get(key, key) for key in task.state.keys)

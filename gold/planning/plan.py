@@ -32,7 +32,7 @@ from gold.changes.profile import (
     profile_of,
 )
 from gold.changes.profile_queries import profile_rows
-from gold.planning.keys import table_key
+from gold.planning.keys import stored_key, table_key
 from gold.planning.rebuild import (
     Rebuild,
     applied_column_changes,
@@ -49,6 +49,7 @@ from gold.planning.refusals import refuse_case_twins, refuse_changes
 from gold.planning.stored_names import frozen_columns
 from gold.planning.task import Task
 from gold.planning.tracked_columns import tracked_columns
+from gold.planning.unknown_keys import unknown_key_column, values_unknown
 from gold.schema.case_matching import match_case
 from gold.schema.columns import (
     ColumnNaming,
@@ -132,9 +133,9 @@ def make_plan(
         schemas: The columns of each schema that the changes name.
 
     Raises:
-        MainstemError: For what parks the table: a missing column of the key or under `track`, columns that
-            differ by case alone, a refused change, a rebuild that waits for somebody's command. Nothing of
-            that for a task whose plan is only read.
+        MainstemError: For what parks the table: a missing column of the key or under `track`, a key whose
+            values older rows do not show, columns that differ by case alone, a refused change, a rebuild that
+            waits for somebody's command. Nothing of that for a task whose plan is only read.
     """
     if task.yields:
         return None
@@ -177,6 +178,10 @@ def make_plan(
     left_out = tuple(column.name for column in known if column.name not in kept)
     namings = with_typed_defaults(namings, columns)
     keys = table_key(task, profile, namings, columns)
+    unknown = unknown_key_column(task, lineage, profile, keys)
+    if unknown is not None and not task.is_read_only:
+        raise values_unknown(task, unknown, keys)
+    keys = keys if unknown is None else stored_key(task, namings, kept)
     if keys and keys != profile.keys:
         profile, batch_profile = _with_any_key_change(profile), _with_any_key_change(batch_profile)
     refuse_case_twins(task, columns)

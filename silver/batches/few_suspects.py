@@ -12,11 +12,10 @@ import pyarrow as pa
 from pyspark.sql.types import TimestampType
 
 from framework.contracts.events import Op
-from framework.contracts.full_loads import WITHOUT_POSITION
+from framework.contracts.full_loads import WITHOUT_POSITION, epoch_part
 from silver.changes.staged_rows import column_values, plain_rows
 from silver.epochs.event_clock import newest_believable
 from silver.epochs.resets import NO_TIME, SHORTEST
-from silver.values.sequence import epoch_part
 
 _NAMES = (
     "source",

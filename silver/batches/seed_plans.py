@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.events import Column, Token
+from framework.contracts.full_loads import epoch_part
 from framework.contracts.seed import FROM_A_DUMP, NOTE, SEED, SEEDED, Seed, seed_of_header
 from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE
 from framework.contracts.table_schemas import CHANGES, SCHEMAS
@@ -29,7 +30,7 @@ from silver.changes.decode import SourcePlan
 from silver.changes.source_plans import source_plans
 from silver.epochs.history import read_history
 from silver.formats import FORMATS
-from silver.values.sequence import after_position, epoch_part, is_sequence, number_part, sequence_of
+from silver.values.sequence import after_position, is_sequence, number_part, sequence_of
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
 _FILED = re.compile(r"\S*[^0-9\s:]([0-9]+)((?::[0-9]+)+)", re.ASCII)

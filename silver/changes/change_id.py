@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from framework.contracts.events import Image, Op
-from silver.values.sequence import epoch_part
+from framework.contracts.full_loads import epoch_part
 
 
 def digest(parts: Iterable[str | None]) -> str:

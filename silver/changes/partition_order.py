@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from framework.contracts.full_loads import epoch_part
 from silver.changes.staged_rows import Row
-from silver.values.sequence import epoch_part, with_position
+from silver.values.sequence import with_position
 
 UNPLACED = 0
 """The `block` of a row whose sequence has not been compared with earlier rows."""

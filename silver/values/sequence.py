@@ -10,7 +10,7 @@ Numbers inside a name compare as numbers: `part-9` comes before `part-10`.
     011.011.03120.orders.010.0215.012
     epoch 1, in the stream, position 120; then topic, partition 0, offset 15, ordinal 2
 
-No other module of silver knows this text; gold tells full loads and rows without a position by it
+No other module of silver knows this text; gold tells epochs, full loads and rows without a position by it
 (`framework/contracts/full_loads.py`). The functions whose names end in `_sql` return the same as Spark SQL
 expressions over a column of sequences; they are null for a null.
 """
@@ -21,7 +21,7 @@ import re
 from functools import lru_cache
 from itertools import takewhile
 
-from framework.contracts.full_loads import WITHOUT_POSITION
+from framework.contracts.full_loads import WITHOUT_POSITION, epoch_part
 from framework.contracts.seed import BEHIND, SEQUENCE
 
 _SNAPSHOT, _STREAM = "010", "011"
@@ -47,11 +47,6 @@ def number_part(value: int) -> str:
 def is_sequence(text: str) -> bool:
     """Whether a text begins as a sequence does: with an epoch and a snapshot mark."""
     return _WHOLE.fullmatch(text) is not None
-
-
-def epoch_part(sequence: str) -> str:
-    """The epoch as the sequence writes it; empty for an empty text."""
-    return sequence.partition(".")[0]
 
 
 def epoch_of(sequence: str) -> int:

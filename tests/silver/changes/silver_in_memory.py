@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from framework.contracts.full_loads import epoch_part
 from framework.contracts.table_schemas import CHANGES
 from silver.batches import few_outcomes
 from silver.batches.contents import Contents, contents_of_summaries
@@ -29,7 +30,7 @@ from silver.changes.deduplication import deduplicate
 from silver.changes.pairing import KNOWN, NEW, REPEATED
 from silver.changes.record_runs import record_of
 from silver.changes.staged_rows import STAGED, Row, plain_rows, staged_table
-from silver.values.sequence import epoch_part, reached_position, with_position
+from silver.values.sequence import reached_position, with_position
 from tests.silver.changes.small_source import KEYED, KEYLESS, Image
 
 _PLACE = ("source", "database", "schema", "table")

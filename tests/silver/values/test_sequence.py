@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from framework.contracts.full_loads import epoch_part
 from silver.values.sequence import (
     Tie,
     after_position,
     epoch_of,
-    epoch_part,
     epoch_position_of,
     is_sequence,
     name_part,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from framework.contracts.full_loads import epoch_part
 from silver.values import sequence as s
 
 SEQUENCES = {
@@ -24,7 +25,7 @@ def test_sequences_and_what_the_expressions_return(spark: SparkSession) -> None:
     makers = (s.epoch_sql, s.epoch_part_sql, s.is_snapshot_sql, s.tie_sql, s.without_tie_sql)
     rows = frame.select("sequence", *(F.expr(make("sequence")) for make in makers)).collect()
     assert {row[0]: tuple(row[1:]) for row in rows} == {**SEQUENCES, None: (None,) * 5}
-    assert {text: (s.epoch_of(text), s.epoch_part(text)) for text in SEQUENCES} == {
+    assert {text: (s.epoch_of(text), epoch_part(text)) for text in SEQUENCES} == {
         text: values[:2] for text, values in SEQUENCES.items()
     }
 
