@@ -157,7 +157,7 @@ def common_type(one: str, other: str) -> str:
         return one
     if one in INTEGERS and other in INTEGERS:
         return max(one, other, key=INTEGERS.index)
-    a, b = _digits(one), _digits(other)
+    a, b = digits_of(one), digits_of(other)
     if a is not None and b is not None:
         scale = max(a[1], b[1])
         return _decimal(max(a[0], b[0]) + scale, scale)
@@ -166,7 +166,7 @@ def common_type(one: str, other: str) -> str:
     return "string"
 
 
-def _digits(kind: str) -> tuple[int, int] | None:
+def digits_of(kind: str) -> tuple[int, int] | None:
     """The most digits before and after the point of an exact type; None for other types."""
     if kind in INTEGERS:
         return _INTEGER_DIGITS[kind] + (1 if kind == "bigint" else 0), 0
@@ -181,7 +181,7 @@ def can_widen(old: str, new: str) -> bool:
     """
     if old in INTEGERS and new in INTEGERS:
         return INTEGERS.index(old) < INTEGERS.index(new)
-    a, b = _digits(old), _digits(new)
+    a, b = digits_of(old), digits_of(new)
     if a is None or b is None or new in INTEGERS:
         return False
     if old in INTEGERS:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from framework.contracts.ddl_actions import AddColumn
 from framework.contracts.table_names import BAD_VALUES_TABLE
 from framework.text.formatting import quantity
+from gold.planning.converted_columns import converted_columns
 from gold.planning.keys import ignored_keys
 from gold.planning.plan import Plan
 from gold.planning.rebuild import RebuildReason
@@ -44,6 +45,9 @@ def notes_of(plan: Plan, faults: Faults, met: Collisions, *, begins_marks: bool)
     computed = _computed_later(plan)
     if computed:
         yield f"computed by the source, null in rows from before they were added: {_few(computed)}"
+    converted = _converted(plan)
+    if converted:
+        yield f"existing values were converted by the source, and here they are as before: {_few(converted)}"
     if plan.left_out:
         number = quantity(len(plan.left_out), "column")
         yield f"schema_policy: ignore leaves {number} out of the replica: {_few(plan.left_out)}"
@@ -78,15 +82,27 @@ def _computed_later(plan: Plan) -> list[str]:
     repeated = repeated_additions(task.lineage)
     names = []
     for at, (sequence, action) in enumerate(task.lineage.column_changes):
-        is_new = plan.rebuild is not None or task.statement_batches.get(sequence, -1) > task.state.batch
         has_older_rows = first is not None and first < sequence
         if (
             isinstance(action, AddColumn)
             and action.has_expression_default
             and at not in repeated
-            and is_new
+            and _is_told(plan, sequence)
             and has_older_rows
         ):
             name = plan.namings[at + 1].current_name(action.name)
             names += [name] if name is not None else []
     return names
+
+
+def _converted(plan: Plan) -> list[str]:
+    """The columns whose older values the source converted, by new statements or in a rebuild."""
+    found = converted_columns(plan.task, plan.profile, plan.namings)
+    changes = plan.task.lineage.column_changes
+    return list(dict.fromkeys(name for at, name in found if _is_told(plan, changes[at][0])))
+
+
+def _is_told(plan: Plan, sequence: str) -> bool:
+    """Whether people are told of a statement: it is new, or the table was rebuilt."""
+    task = plan.task
+    return plan.rebuild is not None or task.statement_batches.get(sequence, -1) > task.state.batch
