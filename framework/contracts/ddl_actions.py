@@ -99,6 +99,14 @@ class DropTable:
 
 
 @dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """All tables are dropped of the database that the statement's table names; its own name is empty.
+
+    Where that has a schema, they are the tables of the schema.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """The table is created.
 
@@ -168,6 +176,7 @@ Action = (
     | ChangeType
     | RenameTable
     | DropTable
+    | DropDatabase
     | CreateTable
     | TruncateTable
     | SetKeys
@@ -197,6 +206,7 @@ _CLASSES: dict[str, type[Action]] = {
     "ChangeType": ChangeType,
     "RenameTable": RenameTable,
     "DropTable": DropTable,
+    "DropDatabase": DropDatabase,
     "CreateTable": CreateTable,
     "TruncateTable": TruncateTable,
     "SetKeys": SetKeys,

@@ -11,6 +11,7 @@ from framework.contracts.ddl_actions import (
     ChangeType,
     CreateTable,
     DropColumn,
+    DropDatabase,
     DropTable,
     NoEffect,
     RenameColumn,
@@ -61,6 +62,8 @@ def _describe(action: Action) -> str:
             return f"table renamed {action.to.dotted}"
         case DropTable():
             return "table dropped"
+        case DropDatabase():
+            return "all tables of the database dropped"
         case CreateTable():
             return (
                 f"table created with {quantity(len(action.columns), 'column')}"

@@ -116,7 +116,8 @@ def _statements(run: Run, task: Task) -> list[dict[str, Any]]:
         is_its = F.col("database").eqNullSafe(F.lit(name.database)) & F.col("schema").eqNullSafe(
             F.lit(name.schema)
         )
-        mine = mine | (is_its & (F.col("table") == name.table))
+        is_whole = (F.col("table") == "") & F.col("actions").contains('"DropDatabase"')
+        mine = mine | (is_its & ((F.col("table") == name.table) | is_whole))
     waiting = run.lake.read(run.spark, STATEMENTS_TABLE).where(
         (F.col("source") == task.source) & mine & (F.col("batch") > task.state.batch)
     )

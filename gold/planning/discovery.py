@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -32,7 +32,8 @@ from gold.planning.places import unnamed_owners, with_rivals
 from gold.planning.rebuild import is_behind, marked_places
 from gold.planning.table_state import State, TableId, TableState, applied_to_any, read_states, table_id
 from gold.planning.task import Task, folder_of
-from gold.schema.lineage import START, Lineage, Statement, earlier_lives, trace_tables
+from gold.schema.lineage import START, Lineage, earlier_lives, trace_tables
+from gold.schema.source_statements import Statement, tables_of
 
 _REPAIRS = Query(
     REPAIRS_TABLE,
@@ -301,8 +302,8 @@ def _source_tasks(
 ) -> list[Task]:
     statements, times = _read_statements(extent.statements)
     lineages = trace_tables(statements, extent.newest_rows, extent.oldest_rows)
-    stated = _batches_at(statements)
-    with_effect = _batches_at(each for each in statements if has_effect(each.actions))
+    stated = _batches_at(statements, lineages)
+    with_effect = _batches_at((each for each in statements if has_effect(each.actions)), lineages)
     tasks = []
     for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
         settings = config.settings(source, name.database, name.schema, name.table)
@@ -338,12 +339,15 @@ def _source_tasks(
     return tasks
 
 
-def _batches_at(statements: Iterable[Statement]) -> dict[TableName, dict[str, int]]:
-    """The newest batch of the statements about each table at each position."""
+def _batches_at(
+    statements: Iterable[Statement], names: Collection[TableName]
+) -> dict[TableName, dict[str, int]]:
+    """The newest batch of the statements about each table at each position; `names` are all tables."""
     found: dict[TableName, dict[str, int]] = {}
     for statement in statements:
-        batches = found.setdefault(statement.table, {})
-        batches[statement.sequence] = max(statement.batch, batches.get(statement.sequence, -1))
+        for table in tables_of(statement, names):
+            batches = found.setdefault(table, {})
+            batches[statement.sequence] = max(statement.batch, batches.get(statement.sequence, -1))
     return found
 
 

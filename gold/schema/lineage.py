@@ -19,6 +19,7 @@ from framework.contracts.ddl_actions import (
     ChangeType,
     CreateTable,
     DropColumn,
+    DropDatabase,
     DropTable,
     NoEffect,
     RenameColumn,
@@ -30,29 +31,13 @@ from framework.contracts.ddl_actions import (
     Unsupported,
 )
 from gold.schema.shadow_tables import has_shadow_rows, is_former, is_shadow
+from gold.schema.source_statements import Statement, tables_of
 
 ColumnAction = AddColumn | DropColumn | RenameColumn | ChangeType
 START = ""
 _NONE: Mapping[TableName, str] = MappingProxyType({})
 NewestRows = Mapping[TableName, str | None]
 """The highest sequence of a row under each name that has or had rows; None where nothing tells it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A DDL statement about one table, at its position.
-
-    `message` is the topic, partition and offset of its message, `ordinal` its number there.
-    """
-
-    sequence: str
-    change_id: str
-    batch: int
-    table: TableName
-    actions: tuple[Action, ...]
-    text: str | None = None
-    ordinal: int = 0
-    message: tuple[str, int, int] = ("", 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +180,9 @@ def _read(
         for action in statement.actions:
             if action == IF_EXISTS and not _exists(statement, lives, (first_rows, rows)):
                 break
-            if isinstance(action, RenameTable):
+            if isinstance(action, DropDatabase):
+                _drop_all(statement, (first_rows, rows), lives, moved)
+            elif isinstance(action, RenameTable):
                 _rename_into(action.to, statement, first_rows, lives, moved)
             else:
                 _apply(action, statement, lives, moved)
@@ -208,6 +195,19 @@ def _read(
             lives.begin(name, _Life([Segment(name, life.dropped_at, None)]))
             moved.pop(name, None)
     return lives, moved
+
+
+def _drop_all(
+    statement: Statement,
+    ends: tuple[NewestRows, NewestRows],
+    lives: _Lives,
+    moved: dict[TableName, TableName],
+) -> None:
+    """Drops all tables of a database that exist at this position."""
+    for name in tables_of(statement, dict.fromkeys((*lives, *ends[1]))):
+        each = replace(statement, table=name)
+        if _exists(each, lives, ends):
+            _apply(DropTable(), each, lives, moved)
 
 
 def _rename_into(

@@ -14,6 +14,7 @@ from framework.contracts.ddl_actions import (
     AddColumn,
     ChangeType,
     CreateTable,
+    DropDatabase,
     NoEffect,
     RenameTable,
     Statement,
@@ -97,12 +98,16 @@ def statement_events(event: Control, fmt: Format, hints_for: Hints = no_hints) -
 def in_view(event: Event, is_excluded: Callable[[str | None, str | None, str], bool]) -> Event | None:
     """What remains of an event of an excluded table: a statement that may concern a table in view, else None.
 
-    A statement that gives the table a name in view stays as it is. One that acts on a table of an unknown
-    database becomes one of no table.
+    A statement that gives the table a name in view stays as it is, and so does one that drops a database. One
+    that acts on a table of an unknown database becomes one of no table.
     """
-    if not isinstance(event, Control) or not event.table:
+    if not isinstance(event, Control):
         return None
     actions = event.actions or ()
+    if DropDatabase() in actions:
+        return event
+    if not event.table:
+        return None
     targets = [action.to for action in actions if isinstance(action, RenameTable)]
     if any(not is_excluded(to.database, to.schema, to.table) for to in targets):
         return event

@@ -26,10 +26,10 @@ from silver.ddl.constraints import PARTITION_ROWS
 from silver.ddl.create_table import read_create
 from silver.ddl.keywords import GUARDED, OBJECTS, ROW_VERBS, SILENT, word_set
 from silver.ddl.name_resolution import Scope
+from silver.ddl.namespaces import DROP_TAILS, is_namespace, read_dropped
 from silver.ddl.tokens import TEXT, Cursor, UnsupportedDdl
 
 _FRAGMENTS = frozenset({"ADD", "MODIFY", "CHANGE", "CONVERT"})
-_TAILS = frozenset({"CASCADE", "RESTRICT", "CONSTRAINTS", "PURGE", "WAIT", "NOWAIT", "0"})
 _CLAUSE_ENDS = frozenset({"", ",", "CASCADE", "RESTRICT"})
 _STORAGE_TAILS = word_set(
     "RESTART CONTINUE IDENTITY DROP REUSE ALL STORAGE IMMEDIATE PRESERVE PURGE IGNORE RESTRICT WHEN DELETE"
@@ -145,6 +145,9 @@ def _drop(cursor: Cursor, scope: Scope) -> list[Statement]:
         return _drop_tables(cursor, scope, NoEffect("temporary table") if is_temporary else DropTable())
     if kind == "INDEX":
         return [_drop_index(cursor, scope, start)]
+    if is_namespace(kind, scope):
+        cursor.i += 1
+        return read_dropped(cursor, scope)
     if kind in GUARDED and (GUARDED[kind] == "" or GUARDED[kind] in cursor.words[cursor.i : cursor.end]):
         raise UnsupportedDdl(f"tables or columns may go with a {kind.lower()}")
     if kind in OBJECTS or kind in GUARDED:
@@ -171,7 +174,7 @@ def _drop_tables(cursor: Cursor, scope: Scope, action: Action) -> list[Statement
     found = [Statement(scope.read(cursor), (action,))]
     while cursor.take(","):
         found.append(Statement(scope.read(cursor), (action,)))
-    while cursor.take_any(_TAILS):
+    while cursor.take_any(DROP_TAILS):
         pass
     if cursor.take("AS") and cursor.is_name():  # Oracle: the table's name in the recycle bin
         cursor.path()

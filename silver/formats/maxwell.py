@@ -10,7 +10,7 @@
     bootstrap-start bootstrap-complete               transaction
     table-create table-alter table-drop              ddl, see `silver/envelopes/maxwell_tables.py`
     database-create database-alter                   ddl without effect on tables
-    database-drop                                    ddl that is not applied: it does not name its tables
+    database-drop                                    ddl that drops all tables of the database
 
 `old` has only the changed columns: the before image is `data` overlaid with it. Rows declare no types: values
 are what the JSON shows, binary is base64 (`decode` makes it text), a SET is a JSON array. A null value may be
@@ -42,7 +42,7 @@ from typing import Any, Generic
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.ddl_actions import Action, DropTable, NoEffect, Unsupported, has_no_effect
+from framework.contracts.ddl_actions import Action, DropDatabase, DropTable, NoEffect, has_no_effect
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
@@ -221,7 +221,8 @@ def _statement(found: _Message[Any]) -> Control:
     new, old = _definition(found.definition), _definition(found.old)
     actions: tuple[Action, ...] | None = None
     if found.type == _DATABASE_DROP:
-        actions = (Unsupported("tables or columns may go with a database"),)
+        required(found.database or None, Reason.MISSING_TABLE, "database")
+        actions = (DropDatabase(),)
     elif found.type in _DATABASES:
         actions = (NoEffect("database"),)
     elif found.type == "table-drop":
@@ -254,10 +255,7 @@ def _statement(found: _Message[Any]) -> Control:
 
 
 def _statement_table(found: _Message[Any], named: Definition | None) -> str | None:
-    """The table of a statement; none for a database.
-
-    A dropped database has an empty name, under which `status` tells that the statement is not applied.
-    """
+    """The table of a statement; none for a database. That of a dropped database has an empty name."""
     if found.type in _DATABASES:
         return "" if found.type == _DATABASE_DROP else None
     return required((named.table if named else found.table) or None, Reason.MISSING_TABLE, "table")

@@ -37,7 +37,8 @@ from gold.planning.refusals import refuse_statements
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task, folder_of
 from gold.schema.columns import ColumnOrder, TableColumn
-from gold.schema.lineage import ColumnAction, Lineage, Segment, Statement, trace_tables
+from gold.schema.lineage import ColumnAction, Lineage, Segment, trace_tables
+from gold.schema.source_statements import Statement
 from gold.schema.type_inference import ColumnEvidence
 
 ORDERS = TableName("shop", None, "orders")

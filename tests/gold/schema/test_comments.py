@@ -18,7 +18,8 @@ from framework.contracts.ddl_actions import (
 )
 from gold.schema.columns import column_namings
 from gold.schema.comments import Comments, comments_of
-from gold.schema.lineage import Statement, trace_tables
+from gold.schema.lineage import trace_tables
+from gold.schema.source_statements import Statement
 
 TABLE = TableName("db", None, "t")
 

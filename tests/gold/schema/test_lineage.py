@@ -15,6 +15,7 @@ from framework.contracts.ddl_actions import (
     AddColumn,
     CreateTable,
     DropColumn,
+    DropDatabase,
     DropTable,
     NoEffect,
     RenameColumn,
@@ -25,7 +26,8 @@ from framework.contracts.ddl_actions import (
     Unsupported,
 )
 from gold.planning.discovery import _Extent
-from gold.schema.lineage import START, Lineage, Segment, Statement, earlier_lives, trace_tables
+from gold.schema.lineage import START, Lineage, Segment, earlier_lives, trace_tables
+from gold.schema.source_statements import Statement
 
 
 def name(table: str) -> TableName:
@@ -165,6 +167,43 @@ def test_a_table_dropped_and_created_in_one_text_starts_empty() -> None:
         both = [statement("s5", A, DropTable()), statement("s5", A, CreateTable(), ordinal=1)]
         found = trace([both[i] for i in order], [A])[A]
         assert (segments(found), found.is_dropped) == ([("a", "s5", None)], False)
+
+
+WHOLE = TableName("shop", None, "")
+
+
+def test_a_dropped_database_drops_its_tables_that_exist_there() -> None:
+    other = TableName("shop2", None, "a")
+    inner = TableName("shop", "sales", "a")
+    steps = [
+        statement("s1", B, CreateTable()),
+        statement("s2", U, DropTable()),
+        statement("s3", T, RenameTable(TableName("shop2", None, "t"))),
+        statement("s5", WHOLE, DropDatabase()),
+        statement("s7", A, CreateTable()),
+    ]
+    rows = {A: "s8", name("late"): "s6", other: "s6", inner: "s6", name("stays"): "s6"}
+    first = {A: "s4", name("late"): "s6", other: "s4", inner: "s4", name("stays"): "s4"}
+    found = trace_tables(steps, rows, first)
+    assert segments(found[A]) == [("a", "s7", None)]
+    assert segments(found[B]) == [("b", START, "s5")]
+    assert (found[B].is_dropped, found[B].renamed_to) == (True, None)
+    assert segments(found[U]) == [("u", START, "s2")]
+    assert segments(found[name("late")]) == [("late", START, None)]
+    assert segments(found[name("stays")]) == [("stays", "s5", None)]
+    assert all(not found[table].is_dropped for table in (other, inner, TableName("shop2", None, "t")))
+    assert WHOLE not in found
+    assert [segments(one) for one in earlier_lives(found[A], steps, rows, first)] == [[("a", START, "s5")]]
+
+
+def test_a_dropped_schema_drops_its_tables_alone() -> None:
+    mine, other = TableName("db", "sales", "a"), TableName("db", "public", "a")
+    found = trace_tables(
+        [statement("s5", TableName("db", "sales", ""), DropDatabase())],
+        {mine: "s1", other: "s1"},
+        {mine: "s1", other: "s1"},
+    )
+    assert (found[mine].is_dropped, found[other].is_dropped) == (True, False)
 
 
 def test_a_drop_twice_is_a_drop() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from framework.contracts.ddl_actions import AddColumn, Unsupported, actions_of
+from framework.contracts.ddl_actions import AddColumn, DropDatabase, Unsupported, actions_of
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.messages import BAD_COORDINATES, TOO_LONG, RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
@@ -245,6 +245,15 @@ def test_a_rename_of_an_excluded_table_to_a_name_that_is_not_excluded_stays() ->
         plan(leave_out=["tmp_1", "tmp_2"]),
     )
     assert [row["kind"] for row in rows] == ["ddl", "excluded", "excluded"]
+
+
+def test_a_dropped_database_shows_although_all_names_in_it_are_excluded() -> None:
+    """Later entries of the configuration may bring single tables back into view."""
+    (row,) = normalized(
+        [ddl("QUERY", 5, "drop database shop", table="orders")], plan(leave_out=["", "orders"])
+    )
+    assert (row["kind"], row["database"], row["table"]) == ("ddl", "shop", "")
+    assert actions_of(row["actions"]) == (DropDatabase(),)
 
 
 def test_a_statement_on_a_table_of_an_unknown_database_shows_although_the_envelopes_table_is_excluded() -> (

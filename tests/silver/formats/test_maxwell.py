@@ -10,12 +10,12 @@ from framework.contracts.ddl_actions import (
     AddColumn,
     ChangeType,
     DropColumn,
+    DropDatabase,
     NoEffect,
     RenameColumn,
     RenameTable,
     SetKeys,
     TableName,
-    Unsupported,
 )
 from framework.contracts.events import Control, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
@@ -249,13 +249,13 @@ def test_an_update_whose_former_values_are_not_logged_leaves_other_columns_uncha
     assert found.partial is is_partial
 
 
-def test_a_dropped_database_is_not_applied_and_says_so() -> None:
+def test_a_dropped_database_drops_its_tables() -> None:
     found = event(type="database-drop", table=None, sql="drop database shop", position="bin.000002:9")
     assert isinstance(found, Control)
     assert (found.database, found.table) == ("shop", "")
-    assert found.actions == (Unsupported("tables or columns may go with a database"),)
+    assert found.actions == (DropDatabase(),)
     (told,) = parse_ddl("drop database shop", dialect="mysql", table=None)
-    assert (told.table.table, told.actions) == (found.table, found.actions)
+    assert (told.table.database, told.table.table, told.actions) == ("shop", found.table, found.actions)
 
 
 def test_a_dropped_database_without_a_position_is_refused_as_other_statements_are() -> None:
