@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from gold.schema.casting import typed_key
+from gold.schema.cell_readings import read_column
 from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.lineage import START, Lineage, Segment
 
@@ -115,7 +116,7 @@ def with_current_names(rows: DataFrame, lineage: Lineage, namings: Sequence[Colu
     `rows` need `before`, `after`, `partial` and `sequence`. The image before a change gets defaults as
     well: it has the key of the row, and a column of the current key may have been added with a default.
     """
-    if not any(naming.names or naming.defaults for naming in namings):
+    if all(naming.keeps_images for naming in namings):
         return rows
     by_count = {0: namings[0], **{count: namings[count] for count in column_change_counts(lineage).values()}}
     return _with_names(rows, by_count, naming_index(lineage))
@@ -126,6 +127,9 @@ def _with_names(rows: DataFrame, namings: Mapping[int, ColumnNaming], number: Co
     names = _spans({at: {n: t or "" for n, t in naming.names.items()} for at, naming in namings.items()})
     added = _values_at(_spans({at: naming.defaults for at, naming in namings.items()}), number)
     before, after = _renamed(F.col("before"), names, number), _renamed(F.col("after"), names, number)
+    if any(naming.readings for naming in namings.values()):
+        readings = _values_at(_spans({at: naming.readings for at, naming in namings.items()}), number)
+        before, after = _read(before, readings), _read(after, readings)
     is_whole = ~F.coalesce(F.col("partial"), F.lit(False))
     return rows.withColumns(
         {
@@ -213,7 +217,7 @@ def _last_step(steps: Column, most: int) -> Column:
 
 def _content(naming: ColumnNaming) -> object:
     """Equal for namings that name all columns alike."""
-    return frozenset(naming.names.items()), frozenset(naming.defaults.items())
+    return tuple(frozenset(each.items()) for each in (naming.names, naming.defaults, naming.readings))
 
 
 def _spans(values: Mapping[int, Mapping[str, str]]) -> Column:
@@ -251,6 +255,10 @@ def _renamed(image: Column, names: Column, number: Column) -> Column:
     return F.transform_keys(
         F.map_filter(image, lambda name, _: today(name) != ""), lambda name, _: today(name)
     )
+
+
+def _read(image: Column, readings: Column) -> Column:
+    return F.transform_values(image, lambda name, text: read_column(text, F.try_element_at(readings, name)))
 
 
 def overlay(base: Column, image: Column) -> Column:

@@ -19,6 +19,7 @@ from framework.lakehouse.table_reader import in_utc
 from gold.changes.effects import column_change_counts
 from gold.changes.full_loads import is_in_load
 from gold.changes.profile import ChangeGroup, Progress
+from gold.schema.cell_readings import read_text
 from gold.schema.columns import ColumnNaming
 from gold.schema.lineage import Lineage
 from gold.schema.type_inference import ColumnEvidence, widths_of
@@ -103,7 +104,11 @@ def current_changes(
 
 def _renamed(image: Image, naming: ColumnNaming, *, has_defaults: bool) -> Image:
     today = {naming.current_name(name): value for name, value in image.items()}
-    own = {name: value for name, value in today.items() if name is not None}
+    own = {
+        name: None if value is None else read_text(value, naming.readings.get(name))
+        for name, value in today.items()
+        if name is not None
+    }
     return {**(naming.defaults if has_defaults else {}), **own}
 
 

@@ -46,10 +46,11 @@ from gold.planning.discovery import all_tasks, earlier_tables, named_tasks, newe
 from gold.planning.keys import table_key
 from gold.planning.plan import Plan, plan_to_read, plan_without_rows
 from gold.planning.rebuild import lineage_digest
-from gold.planning.refusals import refuse_case_twins
+from gold.planning.refusals import refuse_case_twins, refuse_mixed_key
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import TableState, append_states, states_of
 from gold.planning.task import Task
+from gold.schema.columns import evidence_by_column
 from gold.schema.layout import Layout
 from gold.schema.lineage import Lineage, Segment
 from gold.writing import table_changes
@@ -72,7 +73,8 @@ def find_row(
             followed: a key change has both keys, and the other row could not be rebuilt without it.
             NOTHING_TO_FORGET where there is no such row. OTHER_ROWS_WAIT where its messages hold other rows
             that silver does not have.
-            COLUMNS_DIFFER_BY_CASE or KEY_COLUMN_MISSING where not all rows name the key in one way.
+            COLUMNS_DIFFER_BY_CASE, KEY_TYPES_DIFFER or KEY_COLUMN_MISSING where not all rows name and write
+            the key in one way.
         ConfigurationError: TABLE_UNKNOWN, KEY_NEEDED where `key` is not the table's key, or
             TABLE_OF_UNNAMED_SOURCE where a source that the configuration does not name has the table, too.
     """
@@ -249,16 +251,18 @@ def _gold_names(state: TableState) -> Mapping[str, str]:
 
 
 def _refuse_unclear_key(plan: Plan) -> None:
-    """Refuse a table whose rows name a column of the key in two ways, or whose key the replica leaves out.
+    """Refuse a table whose rows name or write the key in two ways, or whose key the replica leaves out.
 
     A search by one of them would not find all changes of a row.
 
     Raises:
-        MainstemError: COLUMNS_DIFFER_BY_CASE or KEY_COLUMN_MISSING, as the run that parks the table.
+        MainstemError: COLUMNS_DIFFER_BY_CASE, KEY_TYPES_DIFFER or KEY_COLUMN_MISSING, as the run that parks
+            the table.
     """
     task, columns = replace(plan.task, is_read_only=False), plan.layout.columns
     keys = {in_one_case(key) for key in plan.layout.keys}
     refuse_case_twins(task, [column for column in columns if in_one_case(column.name) in keys])
+    refuse_mixed_key(task, plan.layout.keys, columns, evidence_by_column(plan.profile.evidence, plan.namings))
     if plan.left_out:
         table_key(task, plan.profile, plan.namings, columns)
 

@@ -36,6 +36,7 @@ from gold.planning.plan import policy_of
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
 from gold.schema.case_matching import match_case
+from gold.schema.cell_readings import with_readings
 from gold.schema.layout import Layout
 from gold.writing import replica
 from gold.writing.change_cache import cache_all_changes, changes_of
@@ -261,6 +262,7 @@ class _Comparison:
         task, state, layout = self.task, self.state, self.layout
         lineage = match_case(task.lineage, state.profile.evidence)
         names = namings_for(lineage, task.settings.schema_policy, state.profile, state.columns)
+        names = with_readings(names, state.columns, state.profile.evidence)
         rows = with_current_names(table_rows(self.changes, task.source, lineage), lineage, names)
         if self.since < 0:
             former, is_partial = (

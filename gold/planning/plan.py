@@ -45,12 +45,13 @@ from gold.planning.rebuild import (
     refuse_large,
 )
 from gold.planning.recorded_measures import NotMeasured, recorded_measurements
-from gold.planning.refusals import refuse_case_twins, refuse_changes
+from gold.planning.refusals import refuse_case_twins, refuse_changes, refuse_mixed_key
 from gold.planning.stored_names import frozen_columns
 from gold.planning.task import Task
 from gold.planning.tracked_columns import tracked_columns
 from gold.planning.unknown_keys import unknown_key_column, values_unknown
 from gold.schema.case_matching import match_case
+from gold.schema.cell_readings import with_readings
 from gold.schema.columns import (
     ColumnNaming,
     ColumnOrder,
@@ -60,7 +61,6 @@ from gold.schema.columns import (
     ordered_names,
     resolve_columns,
     types_from_statements,
-    with_typed_defaults,
 )
 from gold.schema.comments import Comments, comments_of
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
@@ -167,16 +167,17 @@ def make_plan(
         return _empty_plan(task, digest, fresh)
     lineage = match_case(lineage, profile.evidence)
     namings = namings_for(lineage, task.settings.schema_policy, profile, state.columns)
+    shown = evidence_by_column(profile.evidence, namings)
     columns = resolve_columns(
         ordered_names(profile.column_orders, lineage, namings),
-        evidence_by_column(profile.evidence, namings),
+        shown,
         types_from_statements(lineage, namings),
         task.settings,
     )
     known, columns = columns, frozen_columns(task, namings, columns)
     kept = {column.name for column in columns}
     left_out = tuple(column.name for column in known if column.name not in kept)
-    namings = with_typed_defaults(namings, columns)
+    namings = with_readings(namings, columns, profile.evidence)
     keys = table_key(task, profile, namings, columns)
     unknown = unknown_key_column(task, lineage, profile, keys)
     if unknown is not None and not task.is_read_only:
@@ -185,6 +186,7 @@ def make_plan(
     if keys and keys != profile.keys:
         profile, batch_profile = _with_any_key_change(profile), _with_any_key_change(batch_profile)
     refuse_case_twins(task, columns)
+    refuse_mixed_key(task, keys, columns, shown)
     track = tracked_columns(task, profile, namings, columns) if keys and profile.rows else None
     layout = _layout(columns, keys, task, comments_of(lineage, namings, (c.name for c in columns)))
     refuse_changes(task, layout, profile)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import ERASE_WITHOUT_STATEMENT
@@ -13,6 +13,7 @@ from gold.planning.rebuild import applied_column_changes
 from gold.planning.task import Task
 from gold.schema.columns import TableColumn
 from gold.schema.layout import Layout
+from gold.schema.type_inference import INTEGERS, ColumnEvidence
 
 
 def refuse_rival(task: Task) -> None:
@@ -120,3 +121,55 @@ def refuse_case_twins(task: Task, columns: Sequence[TableColumn]) -> None:
                 action="Delta cannot hold both: rename one in the source, where the feed has the statement;"
                 " or keep the columns of the replica, with `schema_policy: ignore`; or exclude the table",
             )
+
+
+def refuse_mixed_key(
+    task: Task, keys: Sequence[str], columns: Sequence[TableColumn], evidence: Mapping[str, ColumnEvidence]
+) -> None:
+    """Parks a table whose key has values of types that write one value in different texts.
+
+    No type holds them all but `string`: a row would not meet its own later changes. A type in the
+    configuration says which of them are keys; the others are bad keys then. But bytes and texts are read in
+    the same way under any type.
+
+    Args:
+        task: The table.
+        keys: The columns of its key.
+        columns: The columns of its replica.
+        evidence: What rows show of each column, by current name.
+
+    Raises:
+        MainstemError: KEY_TYPES_DIFFER.
+    """
+    kinds = {column.name: column.type for column in columns}
+    for name in () if task.is_read_only else keys:
+        found = evidence[name].types if name in evidence else frozenset()
+        rule = task.settings.columns.get(name)
+        is_mixed = len(found) > 1 and not all(map(_is_written_as_text, found))
+        is_chosen = rule is not None and rule.type and "binary" not in found
+        if is_mixed and not is_chosen and ("binary" in found or kinds[name] == "string"):
+            raise MainstemError(
+                "KEY_TYPES_DIFFER",
+                found=f"column {name!r} of the key has values of types {' and '.join(sorted(found))}",
+                where=f"table {task.name.dotted}",
+                action=_way_out(task, name, is_bytes="binary" in found),
+            )
+
+
+def _is_written_as_text(kind: str) -> bool:
+    """Whether a database that converts the type to text writes what silver writes."""
+    return kind in (*INTEGERS, "string", "date") or kind.endswith(",0)")
+
+
+def _way_out(task: Task, column: str, *, is_bytes: bool) -> str:
+    table = task.name.dotted
+    if is_bytes:
+        return (
+            f"if the bytes are text, write `columns: {{{column}: {{decode: utf8}}}}` for the table, then"
+            f" `mainstem rebuild {table} --from bronze`; or exclude the table"
+        )
+    return (
+        f"write `columns: {{{column}: {{type: …}}}}` for the table, with the type that it has now; rows whose"
+        " key has another type are listed as bad keys, until a snapshot under a higher `epoch` brings them"
+        " again; or exclude the table"
+    )

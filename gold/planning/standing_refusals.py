@@ -23,6 +23,7 @@ _LASTING = frozenset(
         "COLUMNS_DIFFER_BY_CASE",
         "GATE_FAILED",
         "KEY_COLUMN_MISSING",
+        "KEY_TYPES_DIFFER",
         "KEY_VALUES_UNKNOWN",
         "SCHEMA_CHANGE_REFUSED",
         "TRACKED_COLUMN_MISSING",

@@ -7,7 +7,7 @@ joins in any order, so that any order of arrival and any split into batches lead
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from framework.config.model import TableSettings
 from framework.config.tables import SchemaPolicy
@@ -16,8 +16,6 @@ from framework.contracts.events import Token
 from framework.naming import in_one_case
 from gold.schema.lineage import ColumnAction, Lineage
 from gold.schema.type_inference import ColumnEvidence, infer_type, is_plain_number, widths_of
-
-_TRUTHS = {"1": "true", "0": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +34,17 @@ class ColumnNaming:
     Attributes:
         names: The current name of each column whose name has changed; None for a removed column.
         defaults: The constant defaults of columns added later, by current name.
+        readings: How cells are read whose column had another type then, by current name (`cell_readings`).
     """
 
     names: Mapping[str, str | None] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
+    readings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keeps_images(self) -> bool:
+        """Whether images are today as they were sent."""
+        return not (self.names or self.defaults or self.readings)
 
     def current_name(self, name: str) -> str | None:
         """The current name of a column of these rows; None where the column is removed."""
@@ -364,17 +369,3 @@ def resolve_columns(
             kind = infer_type(shown)
         columns.append(TableColumn(name, kind, declared))
     return tuple(columns)
-
-
-def with_typed_defaults(
-    namings: Sequence[ColumnNaming], columns: Iterable[TableColumn]
-) -> tuple[ColumnNaming, ...]:
-    """The namings with the defaults of booleans as rows write them: statements also write 1 and 0."""
-    booleans = {column.name for column in columns if column.type == "boolean"}
-    return tuple(
-        replace(
-            naming,
-            defaults={n: _TRUTHS.get(d, d) if n in booleans else d for n, d in naming.defaults.items()},
-        )
-        for naming in namings
-    )

@@ -163,6 +163,8 @@ def common_type(one: str, other: str) -> str:
         return _decimal(max(a[0], b[0]) + scale, scale)
     if {one, other} == {"float", "double"}:
         return "double"
+    if {one, other} == {"date", "timestamp_ntz"}:
+        return "timestamp_ntz"  # databases convert a date to its midnight
     return "string"
 
 

@@ -31,9 +31,9 @@ _DECIMAL_TYPE = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 def certainly_fit(rows: Iterable[FewChange], plan: Plan) -> bool:
     """Whether every cell of these changes, and the key of each, surely fits its column.
 
-    The changes came with the current key. False also where columns were renamed or have defaults.
+    The changes came with the current key. False also where columns were renamed, retyped or have defaults.
     """
-    if any(naming.names or naming.defaults for naming in plan.namings):
+    if not all(naming.keeps_images for naming in plan.namings):
         return False
     kinds = [(column.name, column.type, column.name in plan.layout.keys) for column in plan.layout.columns]
     for row in rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from framework.contracts.ddl_actions import (
 )
 from gold.planning import rebuild
 from gold.planning.table_state import State
-from tests.gold.silver_builder import GoldPipeline, ddl, insert, row, truncate, update
+from tests.gold.silver_builder import ChangeSpec, GoldPipeline, ddl, delete, insert, row, truncate, update
 from tests.rebuilds import changed_by
 
 
@@ -248,3 +249,66 @@ def test_a_table_that_is_dropped_after_its_rows_is_not_read_again(
     gold.add_batch(insert("t", 6, row(3, a="new")))
     assert gold.apply()["t"].state.state is State.ACTIVE
     assert gold.rows("t") == [{"id": 3, "a": "new"}]
+
+
+def retyped(table: str, was: tuple[str, str], now: tuple[str, str]) -> list[list[ChangeSpec]]:
+    """Three rows with a key of one type (and text), then an update and a delete with one of another."""
+    keys = ("id", "k")
+    before, after = ({"types": {"k": kind}, "keys": keys} for kind, _ in (was, now))
+    return [
+        [insert(table, at, row(at, k=was[1], v="one"), **before) for at in (1, 2, 3)],
+        [
+            update(table, 5, None, row(1, k=now[1], v="two"), **after),
+            delete(table, 6, row(2, k=now[1], v="one"), **after),
+        ],
+    ]
+
+
+@pytest.mark.slow
+def test_a_key_of_dates_that_become_wall_times_is_that_of_the_same_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    gold = GoldPipeline(spark, tmp_path / "p", "  - {match: db.*, history: true}\n")
+    for batch in retyped("t", ("date", "2024-03-01"), ("timestamp_ntz", "2024-03-01T00:00:00")):
+        gold.add_batch(*batch)
+        state = gold.apply()["t"].state
+    midnight = datetime(2024, 3, 1)
+    expected = [{"id": 1, "k": midnight, "v": "two"}, {"id": 3, "k": midnight, "v": "one"}]
+    assert (gold.rows("t"), state.reason, state.bad_values) == (expected, None, 0)
+    assert [(one["from"], one.get("to")) for one in gold.history("t")] == [
+        (1, 5),
+        (5, None),
+        (2, 6),
+        (3, None),
+    ]
+    place = f"{gold.lake.root}/gold/db/t"
+    assert changed_by(partial(gold.rebuild, "t"), spark, [place]) == []
+
+
+@pytest.mark.slow
+def test_a_key_whose_types_write_one_value_in_two_ways_parks_its_table(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    gold = GoldPipeline(spark, tmp_path / "p")
+    wall, instant = "2024-03-01T10:00:00", "2024-03-01T10:00:00Z"
+    tables = [
+        retyped("zoned", ("timestamp_ntz", wall), ("timestamp", instant)),
+        retyped("bytes", ("binary", "YWJj"), ("string", "abc")),
+        retyped("texts", ("int", "7"), ("string", "7")),
+    ]
+    for batches in zip(*tables, strict=True):
+        gold.add_batch(*(event for batch in batches for event in batch))
+        applied = gold.apply()
+    reasons = {name: one.state.reason or "" for name, one in applied.items()}
+    assert "KEY_TYPES_DIFFER" in reasons["zoned"]
+    assert "column 'k' of the key has values of types timestamp and timestamp_ntz" in reasons["zoned"]
+    assert "type: …" in reasons["zoned"]
+    assert "decode: utf8" in reasons["bytes"]
+    assert [one["id"] for one in gold.rows("zoned")] == [1, 2, 3]
+    assert reasons["texts"] == ""
+    assert gold.rows("texts") == [{"id": 1, "k": "7", "v": "two"}, {"id": 3, "k": "7", "v": "one"}]
+
+    gold.configure("  - {match: db.zoned, columns: {k: {type: timestamp}}}\n")
+    applied = gold.apply()
+    assert (applied["zoned"].state.reason, applied["zoned"].state.bad_values) == (None, 3)
+    assert [(one["id"], one["v"]) for one in gold.rows("zoned")] == [(1, "two")]

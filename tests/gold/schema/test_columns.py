@@ -102,6 +102,7 @@ def test_joins_of_types_know_no_order_and_no_grouping(a: str, b: str, c: str) ->
         ("decimal(38,0)", "decimal(38,10)", "string"),
         ("int", "double", "string"),
         ("int", "string", "string"),
+        ("date", "timestamp_ntz", "timestamp_ntz"),
         ("date", "timestamp", "string"),
         ("timestamp", "timestamp_ntz", "string"),
         ("boolean", "int", "string"),
