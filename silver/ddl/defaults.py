@@ -6,7 +6,7 @@ import base64
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -23,6 +23,11 @@ _MAX_LITERAL = 300
 _LENGTH = re.compile(r"\((\d{1,5})")
 _TRUTH = {"true": "true", "t": "true", "yes": "true", "on": "true", "1": "true"}
 _FALSEHOOD = {"false": "false", "f": "false", "no": "false", "off": "false", "0": "false"}
+_PRECISE = re.compile(r"(?:decimal|dec|numeric|fixed|number)\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\)")
+_OF_TEXT = re.compile(
+    r"(?:national |n)?(?:var)?char|character|(?:tiny|medium|long)?text|n?clob|(?:var)?binary"
+)
+_AS_PRINTED = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?", re.ASCII)
 _UNICODE = frozenset({"_UTF8", "_UTF8MB3", "_UTF8MB4", "_ASCII", "_BINARY"})
 _TYPED_LITERALS = frozenset({"DATE", "TIMESTAMP", "TIME", "DATETIME"})
 
@@ -125,6 +130,8 @@ def canonical_default(
     """
     if value.kind == "null" or (dialect == "oracle" and value.kind == "text" and not value.text):
         return None, False
+    if value.kind == "number" and _OF_TEXT.match(declared.lower()) and not _is_printed(value.text, dialect):
+        return None, True
     if type_name == "binary":
         return _binary(value, declared, dialect)
     if dialect == "postgres" and value.kind in ("bits", "hex") and type_name == "string":
@@ -139,6 +146,8 @@ def canonical_default(
         return known
     if type_name in INTEGERS or type_name in ("float", "double") or (type_name or "").startswith("decimal"):
         return _number(text, type_name or ""), False
+    if type_name == "string" and (precise := _PRECISE.match(declared.lower())) is not None:
+        return _with_all_digits(text, int(precise[1] or 0)), False
     if type_name == "boolean":
         lowered = text.strip().lower()
         return _TRUTH.get(lowered) or _FALSEHOOD.get(lowered) or text, False
@@ -175,6 +184,29 @@ def _number(text: str, type_name: str) -> str:
         return str(Decimal(plain).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP))
     except InvalidOperation:
         return plain
+
+
+def _with_all_digits(text: str, scale: int) -> str:
+    """A number as a column of more digits than a decimal of Spark has stores it: with its whole scale."""
+    try:
+        number = Decimal(text.strip())
+        if not number.is_finite() or abs(number.adjusted()) > _MAX_LITERAL:
+            return text
+        with localcontext(prec=3 * _MAX_LITERAL):
+            found = format(number.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP), "f")
+    except InvalidOperation:
+        return text
+    return found if found.strip("-0.") else found.removeprefix("-")
+
+
+def _is_printed(text: str, dialect: str) -> bool:
+    """Whether a number becomes the text that it is written as: `1e3` and `007` do not, which are 1000 and 7.
+
+    Oracle drops zeros at the end of a fraction, and the one before the point.
+    """
+    found = _AS_PRINTED.fullmatch(text)
+    is_zero = not text.strip("-0.")
+    return found is not None and not (text[0] == "-" and is_zero) and not (dialect == "oracle" and found[1])
 
 
 def _integer(value: Constant) -> int:
@@ -271,6 +303,8 @@ def implicit_default(type_name: str | None, declared: str, dialect: str) -> tupl
             if dialect in ("mysql", "")
             else (None, True)
         )
+    if type_name == "string" and (precise := _PRECISE.match(lowered)) is not None:
+        return _with_all_digits("0", int(precise[1] or 0)), False
     if type_name == "string" and not lowered.startswith(("json", "xml", "uuid", "inet")):
-        return ("0" if lowered.startswith(("dec", "num", "fixed")) else _padded("", declared, dialect)), False
+        return _padded("", declared, dialect), False
     return None, type_name != "date" and not lowered.startswith("datetime")

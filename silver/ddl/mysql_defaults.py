@@ -137,6 +137,11 @@ def _scaled(text: str, declared: str, is_number: bool) -> StoredDefault | None:
         return text, False
 
 
+def _json(text: str, declared: str, is_number: bool) -> StoredDefault:
+    """The server sorts the members and sets the spaces; a default is an expression there."""
+    return (text, False) if text in ("{}", "[]") else _COMPUTED
+
+
 def members(declared: str) -> list[str]:
     """The members of an enum or a set, as they are declared."""
     return [re.sub(r"\\(.)", r"\1", member.replace("''", "'")) for member in _MEMBER.findall(declared)]
@@ -155,6 +160,7 @@ def _declared_members(text: str, declared: str) -> str:
 
 
 _READERS: tuple[tuple[str, Callable[[str, str, bool], StoredDefault | None]], ...] = (
+    ("json", _json),
     ("year", _year),
     ("datetime", _datetime),
     ("date", _date),
