@@ -20,7 +20,6 @@ from gold.changes.effects import effects_of_all, key_names, lookup, naming_index
 from gold.changes.key_changes import MOST_IN_PROCESS, fill_partial_key_changes, row_before
 from gold.changes.latest import is_completed
 from gold.changes.profile import Profile
-from gold.changes.snapshot_times import mark_rows_of_later_owners
 from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.layout import Layout
 from gold.schema.lineage import Lineage
@@ -141,8 +140,7 @@ def _fill_images(
     """Completes images of rows that came with `key`: its columns and `missing` come from the row before.
 
     One pass over the rows: the plan has `rows` once, however many keys the table has had. Rows with other
-    keys, or without a key that fits, have a window of their own. So have a half that is completed, and a row
-    of a snapshot that is of a later owner of the key.
+    keys, or without a key that fits, have a window of their own, and so has a half that is completed.
     """
     own = {name: f"_row{place}" for place, name in enumerate(rows.columns)}
     carried = rows.withColumn("_is_mine", is_mine).withColumns(
@@ -153,11 +151,9 @@ def _fill_images(
     all_effects = effects_of_all(carried, key, ["_is_mine", *own.values()]).withColumn(
         "_apart", F.when(is_apart, F.col("change_id"))
     )
-    all_effects = mark_rows_of_later_owners(all_effects, keys)
-    is_alone = is_completed(keys) | F.col("_is_of_later_owner")
     all_effects = all_effects.withColumn(
-        "_apart", F.when(is_alone, F.col("change_id")).otherwise(F.col("_apart"))
-    ).drop("_is_of_later_owner")
+        "_apart", F.when(is_completed(keys), F.col("change_id")).otherwise(F.col("_apart"))
+    )
     found = row_before(all_effects, keys, truncated_at).where(~(F.col("is_upsert") & F.col("is_key_change")))
     names = F.array(*(F.lit(name) for name in sorted(missing | {column.name for column in key})))
     is_on_a_row = F.col("op").isin("update", "delete") & F.col("_apart").isNull()

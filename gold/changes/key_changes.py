@@ -17,7 +17,6 @@ from framework.spark.session import is_connect
 from gold.changes.effects import by_key, effects, key_names, overlay
 from gold.changes.folded_images import fold_images
 from gold.changes.latest import mark_superseded_leaves
-from gold.changes.snapshot_times import without_rows_of_later_owners
 from gold.schema.columns import TableColumn
 
 _EMPTY = "map<string,string>"
@@ -76,8 +75,7 @@ def _links(all_effects: DataFrame, keys: Sequence[str], truncated_at: str | None
     same = F.lit(True)
     for key in keys:
         same = same & F.col(key).eqNullSafe(F.col(f"_{key}"))
-    mine = without_rows_of_later_owners(all_effects.join(wanted, same, "left_semi"), keys)
-    with_rows = row_before(mine, keys, truncated_at)
+    with_rows = row_before(all_effects.join(wanted, same, "left_semi"), keys, truncated_at)
     linked = with_rows.where(_is_partial_key_change() & ~F.col("is_upsert"))
     base = F.coalesce(F.col("_row.image"), F.create_map().cast(_EMPTY))
     image = overlay(base, F.coalesce(F.col("_own"), F.create_map().cast(_EMPTY)))

@@ -14,7 +14,6 @@ from framework.config.tables import Deletes
 from gold.changes.effects import ORDER, by_key
 from gold.changes.folded_images import newest_images
 from gold.changes.merge_policy import MergePolicy
-from gold.changes.snapshot_times import without_rows_of_later_owners
 
 _PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_upsert", "after", "is_deleted")
 
@@ -43,7 +42,6 @@ def latest(
         the others, and `known`: `after` with what deletes say of columns without a value.
     """
     if has_key_changes:
-        all_effects = without_rows_of_later_owners(all_effects, keys)
         all_effects = drop_superseded_leaves(all_effects, keys, policy.truncated_at)
     all_effects = all_effects.withColumn("is_deleted", F.lit(False))
     if policy.deletes is Deletes.IGNORE:

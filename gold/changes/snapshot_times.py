@@ -1,16 +1,15 @@
-"""What the rows of snapshots count for, by the times of the changes after them.
+"""From when the rows of snapshots count, by the times of the changes after them.
 
 The place of a snapshot's row in the order of the source may be before changes that the snapshot has read
 already: rows without a position come before all changes of their epoch, whenever they were read. Their time
-then says when somebody looked, not since when the row has been so. Nor need it be the row that had the key
-before those changes.
+then says when somebody looked, not since when the row has been so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.contracts.events import Op
@@ -37,32 +36,3 @@ def with_counted_times(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame
     kept = timed.where(~(F.col("_is_late") & has_no_position(F.col("sequence"))))
     counted = F.when(F.col("_is_late"), next_time).otherwise(F.col("event_time"))
     return kept.withColumn("counted_time", counted).drop("_change", "_next", "_is_late")
-
-
-def mark_rows_of_later_owners(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Adds `_is_of_later_owner`: when a snapshot read the key, it had another row than before the changes.
-
-    That is so for a row without a position which is newer than the change with which another row took the
-    key, and than all changes before that one. It says nothing of the rows that had the key before. Where no
-    other row took the key by then, its time is later than what it shows.
-
-    Args:
-        all_effects: Effects, as `effects` returns them.
-        keys: The names of the key columns.
-    """
-    window, is_read = by_key(keys), F.col("op") == str(Op.READ)
-    so_far = window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    was_there = F.coalesce(F.lag("is_upsert").over(window), F.lit(True))
-    is_other = ~is_read & F.col("is_upsert") & (F.col("is_key_change") | ~was_there)
-    newest = F.max(F.when(~is_read, F.col("event_time"))).over(so_far)
-    marked = all_effects.withColumn("_taken", F.when(is_other, F.struct(newest.alias("time"))))
-    marked = marked.withColumn("_next", F.expr("lead(_taken) IGNORE NULLS").over(window))
-    is_newer = F.col("event_time") > F.col("_next.time")
-    is_mine = is_read & has_no_position(F.col("sequence")) & is_newer
-    return marked.withColumn("_is_of_later_owner", F.coalesce(is_mine, F.lit(False))).drop("_taken", "_next")
-
-
-def without_rows_of_later_owners(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The effects without those that `mark_rows_of_later_owners` marks."""
-    marked = mark_rows_of_later_owners(all_effects, keys)
-    return marked.where(~F.col("_is_of_later_owner")).drop("_is_of_later_owner")

@@ -31,7 +31,7 @@ from gold.writing.certain_fit import certainly_fit
 from gold.writing.change_cache import table_changes_of
 from gold.writing.collisions import count_collisions
 from gold.writing.key_bounds import key_bounds
-from gold.writing.late_changes import changes_of_keys, is_late, late_keys, may_change_owners, with_keys
+from gold.writing.late_changes import changes_of_keys, is_late, late_keys, with_keys
 from gold.writing.merge_rows import (
     Look,
     computed_once,
@@ -286,8 +286,7 @@ def _merge(
     everything = table_changes.current_changes(changes.frame, plan)
     policy = policy_of(plan.task, plan.profile)
     is_folded_again = target.history is not None and not can_continue(plan)
-    are_owners_new = may_change_owners(new, everything, plan)
-    if is_folded_again or are_owners_new or plan.batch_profile.has_key_changes or is_late(plan):
+    if is_folded_again or plan.batch_profile.has_key_changes or is_late(plan):
         everything = table_changes.complete_changes(everything, plan)
         new = everything.where(F.col("batch") > task.state.batch)
     few, place = changes.few_after(task.state.batch), target.replica
@@ -311,7 +310,7 @@ def _merge(
             _merge_history(new, everything, late, plan, target.history)
         return met, look.all_fit
 
-    late = late_keys(new, everything, plan, are_owners_new=are_owners_new)
+    late = late_keys(new, everything, plan)
     return merge_with(None) if late is None else computed_once(late, lambda kept, _: merge_with(kept))
 
 
@@ -323,7 +322,7 @@ def _merge_history(
     are_few = plan.batch_profile.rows <= FEW_CHANGES and (
         late is None or not plan.profile.has_partial_key_changes
     )
-    if late is None and can_continue(plan):
+    if can_continue(plan):
         if merge_new_versions(new, plan, path, are_few=are_few):
             return
         tune_for_rows(new.sparkSession, plan.task.rows)

@@ -22,7 +22,7 @@ from gold.changes.effects import ORDER, by_key, effects, key_names
 from gold.changes.folded_images import fold_images
 from gold.changes.latest import drop_superseded_leaves
 from gold.changes.profile import Profile
-from gold.changes.snapshot_times import with_counted_times, without_rows_of_later_owners
+from gold.changes.snapshot_times import with_counted_times
 from gold.planning.plan import Plan
 from gold.schema.casting import typed
 from gold.schema.layout import Layout
@@ -91,8 +91,6 @@ def ordered_effects(
         counts = counts | (F.col("is_upsert") & (F.col("_newer") != F.col("change_id")))
     placed = all_effects.withColumns({"_is_version": is_version, "_newer": F.lag("change_id").over(once)})
     all_effects = placed.where(counts).drop("_newer")
-    if profile.has_key_changes or profile.has_partials:
-        all_effects = without_rows_of_later_owners(all_effects, keys)
     if profile.has_key_changes:
         all_effects = drop_superseded_leaves(all_effects, keys)
     if truncates is None:

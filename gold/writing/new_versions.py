@@ -7,6 +7,7 @@ only where it may tell more than the stored versions do (`gold.writing.history`)
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -14,12 +15,14 @@ from pyspark.sql import functions as F
 from framework.config.tables import Deletes
 from framework.contracts.events import Op
 from framework.lakehouse.lakehouse import read_table
+from framework.lakehouse.table_reader import in_utc
 from framework.naming import quoted
+from framework.text.times import micros_of
 from gold.changes.effects import ORDER, effects, key_names
 from gold.planning.plan import Plan
 from gold.schema.layout import Layout
 from gold.writing.history import marked, ordered_effects, stale_versions, version_rows, with_validity
-from gold.writing.late_changes import is_late, newest_applied_time
+from gold.writing.late_changes import is_late
 from gold.writing.merge import merge_versions
 from gold.writing.merge_rows import computed_once
 
@@ -100,7 +103,7 @@ def new_effects(new: DataFrame, stored: DataFrame, plan: Plan, *, are_few: bool)
     begins = F.when(F.col("before._cdc_is_current"), F.col("before._cdc_valid_from"))
     timed = with_validity(found, layout, begins)
     place = F.row_number().over(Window.partitionBy(*keys).orderBy(*ORDER))
-    return timed.withColumns({"is_first": place == 1, "is_certain": _is_certain(newest_applied_time(plan))})
+    return timed.withColumns({"is_first": place == 1, "is_certain": _is_certain(_newest_time(plan))})
 
 
 def changed_versions(
@@ -173,3 +176,11 @@ def _is_certain(newest: Column | None) -> Column:
     is_last = before["_cdc_is_current"] | is_ended
     is_certain = F.when(before.isNull(), is_new).otherwise(is_other & is_timely & is_last)
     return F.coalesce(is_certain, F.lit(False))
+
+
+def _newest_time(plan: Plan) -> Column | None:
+    """The newest event time of all changes and truncates that the table has applied."""
+    times = [plan.task.state.profile.event_time]
+    times += [moment for moment, _ in plan.task.truncate_times.values()]
+    known = [moment.replace(tzinfo=UTC) for moment in map(in_utc, times) if moment is not None]
+    return F.timestamp_micros(F.lit(micros_of(max(known)))) if known else None

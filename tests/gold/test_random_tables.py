@@ -228,23 +228,17 @@ class ShuffledTable:
             step()
 
     def _show(self) -> None:
-        """A snapshot without positions has the row of a key. The changes of the key count, wherever they are.
+        """A snapshot without positions has the row of a key that began with an insert.
 
-        Where the key began with an insert, the snapshot has read anything at any time. Else it has read the
-        row that has the key now.
+        It has been read at any time. The changes of the key count, wherever they are in the stream.
         """
         for key in self.draw.sample(sorted(self.began), min(1, len(self.began))):
-            kinds, moment = self.first_kinds, self.draw.randint(0, self.at + 5)
             if self.began[key]:
-                values = {name: self._value(kind) for name, kind in kinds.items()}
-            elif key in self.rows and not self.has_statements:
-                values, moment = self.rows[key], self.at + self.draw.randint(1, 5)
-            else:
-                continue
-            shown = row(key, **values)
-            self.events.append(
-                snapshot(self.name, self._next(), shown, types=self._types(kinds), moment=moment)
-            )
+                values = {name: self._value(kinds) for name, kinds in self.first_kinds.items()}
+                types, moment = self._types(self.first_kinds), self.draw.randint(0, self.at + 5)
+                self.events.append(
+                    snapshot(self.name, self._next(), row(key, **values), types=types, moment=moment)
+                )
 
     def _alter(self, *actions: str) -> None:
         number = self.at
