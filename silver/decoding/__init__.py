@@ -82,6 +82,7 @@ from silver.decoding.row_plans import (
     image_cell_by_cell,
     is_narrow,
     joined_columns,
+    source_columns,
     undeclared_image,
 )
 
@@ -114,6 +115,7 @@ __all__ = [
     "image_cell_by_cell",
     "read_non_null_cell",
     "joined_columns",
+    "source_columns",
     "Texts",
     "RowPlan",
     "Step",

@@ -6,7 +6,7 @@ are kept as a `RowPlan`, and all these messages share one `ColumnSet`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -139,6 +139,34 @@ def joined_columns(*parts: Mapping[str, Column]) -> Mapping[str, Column]:
         if sum(map(len, sets)) <= _MAX_CACHED_COLUMNS:
             return _joined_sets(*sets)
     return _joined(*sets)
+
+
+def source_columns(
+    declared: Mapping[str, Column],
+    shown: Sequence[Mapping[str, Column]],
+    images: Iterable[Mapping[str, object] | None],
+) -> Mapping[str, Column]:
+    """The columns of a row in the source's order: those that its message declares, and those that it shows.
+
+    The declared columns keep their order. One that the message does not declare comes before the declared
+    column that follows it in an image, and last where none does.
+    """
+    columns = joined_columns(declared, *shown)
+    if not declared or len(columns) == len(declared):
+        return columns
+    ahead: dict[str, list[str]] = {}
+    placed = set(declared)
+    for image in images:
+        waiting: list[str] = []
+        for name in image or ():
+            if name in declared:
+                ahead.setdefault(name, []).extend(waiting)
+                placed.update(waiting)
+                waiting = []
+            elif name in columns and name not in placed:
+                waiting.append(name)
+    names = [*(n for name in declared for n in (*ahead.get(name, ()), name)), *columns]
+    return {name: columns[name] for name in names}
 
 
 def _is_set(part: object) -> bool:

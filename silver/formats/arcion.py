@@ -41,11 +41,11 @@ from silver.decoding import (
     NumberText,
     S,
     checked_keys,
-    joined_columns,
     number_of,
     optional_text,
     read_json,
     required,
+    source_columns,
     time_of,
 )
 from silver.envelopes.configured_columns import configured_columns, decoded_rows
@@ -128,7 +128,7 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
         before, after = required(before, Reason.MISSING_IMAGE, "before"), None
     else:
         before, after = before if op is Op.UPDATE else None, required(after, Reason.MISSING_IMAGE, "after")
-    columns = joined_columns(configured.declared(declared), after_columns, before_columns)
+    columns = source_columns(configured.declared(declared), (after_columns, before_columns), (after, before))
     if codecs := context.codecs_for(database, schema, table):
         (before, after), columns = decoded_rows((before, after), columns, codecs)
     event_time = time_of(source.ts_ms, "source.ts_ms")

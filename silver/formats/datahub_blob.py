@@ -59,11 +59,11 @@ from silver.decoding import (
     image_cell_by_cell,
     is_narrow,
     is_plain,
-    joined_columns,
     number_in,
     read_non_null_cell,
     required,
     schema_block_cache,
+    source_columns,
     time_in,
     written_parts,
 )
@@ -235,7 +235,11 @@ def _row(
         before = None
     if not needs_after:
         after = None
-    columns = joined_columns(declared, shown_before, shown_after) if shown_before or shown_after else declared
+    columns = (
+        source_columns(declared, (shown_before, shown_after), (after, before))
+        if shown_before or shown_after
+        else declared
+    )
     if codecs := context.codecs_for(database, schema, table):
         (before, after), columns = decoded_rows((before, after), columns, codecs)
     return RowChange(

@@ -43,7 +43,7 @@ import msgspec
 from msgspec import Raw, structs
 from pydantic import Field as Setting
 
-from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
+from framework.contracts.events import Control, ControlKind, Event, Op
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding import (
@@ -273,9 +273,8 @@ def _envelope(
     if connector == "mongodb":
         if parts is not EXACT:
             raise NeedsExactDecoding
-        return _in_order(
-            change_of(_document(payload, op, names, source, message), message, context, _reading(context))
-        )
+        document = _document(payload, op, names, source, message)
+        return change_of(document, message, context, _reading(context))
     before, after = part_of(payload, "before", parts.cells), part_of(payload, "after", parts.cells)
     row = ConnectRow(op, names, connector or "", source, before, after, fields, transaction, payload)
     return change_of(row, message, context, _reading(context))
@@ -303,14 +302,6 @@ def _document(
     }
     row = ConnectRow(op, names, "mongodb", source, images[1], images[2], fields, {}, payload)
     return structs.replace(row, key=images[0], is_partial=described is not None)
-
-
-def _in_order(event: Event) -> Event:
-    """The change with its columns in the order of the document; extended JSON types only some of them."""
-    if not isinstance(event, RowChange):
-        return event
-    names = dict.fromkeys((*(event.after or event.before or {}), *event.columns))
-    return structs.replace(event, columns={name: event.columns[name] for name in names})
 
 
 def _flat_row(

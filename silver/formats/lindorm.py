@@ -44,11 +44,11 @@ from silver.decoding import (
     NumberText,
     S,
     checked_keys,
-    joined_columns,
     number_of,
     plain_cells,
     read_json,
     required,
+    source_columns,
     time_of,
     time_or_place,
 )
@@ -125,7 +125,7 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
             configured.image(key, key_columns),
         )
         declared = configured.declared(declared)
-    columns = joined_columns(declared, after_columns, before_columns, key_columns)
+    columns = source_columns(declared, (after_columns, before_columns, key_columns), (after, before, key))
     if is_hbase:
         columns = {name: Column(type="binary") for name in columns}
     if codecs:

@@ -39,11 +39,11 @@ from silver.decoding import (
     NeedsExactDecoding,
     Options,
     checked_keys,
-    joined_columns,
     number_of,
     optional_text,
     read_json,
     required,
+    source_columns,
 )
 from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.connect.column_types import Field
@@ -175,7 +175,7 @@ def _change(
     keys = (
         read_json(_KEYS, bytes(whole["primary_keys"])) if "primary_keys" in whole else None
     ) or context.keys_for(*names)
-    columns = joined_columns(configured.declared(declared), after_columns, before_columns)
+    columns = source_columns(configured.declared(declared), (after_columns, before_columns), (after, before))
     return RowChange(
         op=op,
         database=names[0],

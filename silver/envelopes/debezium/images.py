@@ -24,9 +24,9 @@ from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.cells import NeedsExactDecoding, NumberText, raw_of
 from silver.decoding.encoding_modes import ModeState
 from silver.decoding.json_reader import read_json
-from silver.decoding.row_plans import joined_columns
+from silver.decoding.row_plans import joined_columns, source_columns
 from silver.envelopes.configured_columns import ConfiguredColumns
-from silver.envelopes.connect.column_types import Field
+from silver.envelopes.connect.column_types import Field, Fields
 from silver.envelopes.connect.messages import columns_of, image_of, key_of
 from silver.envelopes.debezium.configured_schema import with_numbers
 from silver.envelopes.debezium.encoding_modes import resolve_modes
@@ -113,8 +113,24 @@ def images_of(row: ConnectRow, op: Op, message: RawMessage, known: Known) -> Ima
         )
     elif after_texts is None:
         raise Malformed(Reason.MISSING_IMAGE, "after is missing")
-    columns = joined_columns(columns_of(found.fields), after_columns, before_columns)
+    columns = _in_order(found.fields, (after_columns, before_columns), (row.after, row.before, after, before))
     return Images(before_texts, after_texts, columns, is_partial, old_key is not None, found.evidence)
+
+
+def _in_order(
+    fields: Mapping[str, Field],
+    shown: Sequence[Mapping[str, Column]],
+    images: Sequence[Mapping[str, object] | None],
+) -> Mapping[str, Column]:
+    """The columns in the source's order: that of the schema block, else that of the row as it was sent.
+
+    Fields that take the place of a schema are in the order of whatever told them.
+    """
+    if isinstance(fields, Fields):
+        return source_columns(columns_of(fields), shown, images)
+    columns = joined_columns(columns_of(fields), *shown)
+    names = dict.fromkeys(name for image in images for name in image or ())
+    return {name: columns[name] for name in (*names, *columns) if name in columns} if fields else columns
 
 
 def _available(cells: Cells | None, word: str) -> Cells | None:

@@ -209,6 +209,15 @@ def test_a_declared_text_is_bytes_where_the_configuration_gives_their_encoding(n
     assert found == [("Cgv/AQ==", "binary"), ("0a0bff01", "string"), ("0a0bff01", "string")]
 
 
+@pytest.mark.parametrize("name", ["arcion", "lindorm", "ogg", "datahub_blob"])
+def test_a_column_that_the_declaration_leaves_out_keeps_its_place(name: str) -> None:
+    text = json.dumps(DECLARED[name]).replace('"photo": "0a0bff01", ', '"photo": "0a0bff01", "made": 5, ')
+    context = replace(sample_of(name).context, hints_for=lambda *_: {"made": ColumnHint("timestamp")})
+    (change,) = FORMATS[name].decode(RawMessage("feed", "topic", 0, 0, None, None, text.encode()), context)
+    assert isinstance(change, RowChange)
+    assert list(change.columns) == ["photo", "made", "id"]
+
+
 def test_a_type_that_the_message_declares_stays() -> None:
     configured = ConfiguredColumns({"c": ColumnHint("timestamp"), "not there": ColumnHint("date")})
     texts, columns = {"c": "2020-11-25T00:01:02"}, {"c": Column(type="timestamp_ntz", declared="DATETIME")}

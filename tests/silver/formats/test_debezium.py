@@ -792,6 +792,35 @@ def test_columns_without_a_schema_are_read_as_configured(
     assert "not there" not in found.columns
 
 
+@pytest.mark.parametrize("is_flat", [False, True])
+@pytest.mark.parametrize("op", ["c", "u", "d"])
+def test_columns_keep_the_order_of_the_row_whatever_tells_their_types(op: str, is_flat: bool) -> None:
+    cells = {"id": 1, "name": "x", "price": "/CI=", "active": 1, "made": 5}
+    hinted = replace(
+        context(),
+        hints_for=lambda *_: {
+            "active": ColumnHint("boolean"),
+            "price": ColumnHint("decimal(12,2)", "base64"),
+        },
+        definition_at=lambda *_: (("made", "BIGINT"), ("id", "INT")),
+    )
+    if is_flat:
+        value = {**cells, "__op": op, "__table": "orders", "__source_ts_ms": 5}
+    else:
+        value = envelope(op, *((cells, None) if op == "d" else (None, cells)))
+    assert list(row(value, given=hinted).columns) == list(cells)
+
+
+def test_a_column_that_the_schema_leaves_out_keeps_its_place() -> None:
+    fields = [{"type": "int32", "field": n} for n in ("id", "last", "kept")]
+    schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": fields}]}
+    cells = {"id": 1, "new": 2, "kept": "__debezium_unavailable_value", "last": 3}
+    found = row({"schema": schema, "payload": envelope("u", None, cells)})
+    assert list(found.columns) == ["id", "last", "new", "kept"]
+    whole = row({"schema": schema, "payload": envelope("c", None, {"last": 3, "kept": 4, "id": 1})})
+    assert list(whole.columns) == ["id", "last", "kept"]
+
+
 def test_a_schema_stands_above_the_configured_encoding() -> None:
     schema = {
         "type": "struct",

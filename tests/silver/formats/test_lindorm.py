@@ -90,7 +90,7 @@ def test_schema_types_the_columns_in_its_order() -> None:
     ]
     schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": fields}]}
     row = decode("c", schema=schema, before=None, after={"id": 1, "extra": "x", "photo": "AAEC"})
-    assert list(row.columns) == ["size", "id", "photo", "extra"]
+    assert list(row.columns) == ["size", "id", "extra", "photo"]
     assert row.columns["photo"] == Column(type="binary", declared="bytes")
     assert row.columns["extra"] == Column(token=Token.TEXT)
 
