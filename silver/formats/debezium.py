@@ -42,6 +42,7 @@ from typing import Literal
 import msgspec
 from msgspec import Raw, structs
 from pydantic import Field as Setting
+from pydantic import field_validator
 
 from framework.contracts.events import Control, ControlKind, Event, Op
 from framework.contracts.messages import RawMessage
@@ -122,6 +123,13 @@ class DebeziumOptions(Options):
     metadata_prefix: str = Setting(
         default="__", description="What the metadata of flattened rows begin with."
     )
+
+    @field_validator("metadata_prefix")
+    @classmethod
+    def _refuse_empty(cls, prefix: str) -> str:
+        if prefix:
+            return prefix
+        raise ValueError("write that of `add.fields.prefix`: without one, `name` may be a column or metadata")
 
 
 _FIELD = msgspec.json.Decoder(Field | None)

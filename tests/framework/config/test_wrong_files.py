@@ -82,6 +82,16 @@ def test_an_encoding_that_would_have_no_effect_is_refused(columns: str, action: 
     assert action in caught.value.action
 
 
+def test_metadata_without_a_prefix_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mainstem.yml"
+    source = "sources:\n  a: {format: debezium, files: ./landing, metadata_prefix: ''}\n"
+    file.write_text(HEAD + source)
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(file, formats=option_models())
+    assert caught.value.condition == "CONFIG_BAD_VALUE"
+    assert "add.fields.prefix" in caught.value.action
+
+
 def test_an_encoding_may_belong_to_the_type_of_another_entry(tmp_path: Path) -> None:
     file = tmp_path / "mainstem.yml"
     rules = ("a.*, columns: {c: {type: binary}}", "a.t, columns: {c: {encoding: hex}}")
