@@ -312,3 +312,48 @@ def test_a_key_whose_types_write_one_value_in_two_ways_parks_its_table(
     applied = gold.apply()
     assert (applied["zoned"].state.reason, applied["zoned"].state.bad_values) == (None, 3)
     assert [(one["id"], one["v"]) for one in gold.rows("zoned")] == [(1, "two")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_statements", [True, False], ids=["statements", "schemas alone"])
+def test_cells_of_a_column_that_changes_between_bytes_texts_and_times_are_as_in_the_source(
+    spark: SparkSession, tmp_path: Path, has_statements: bool
+) -> None:
+    """The base64 of bytes is no text, and a wall time has no `T` where the source has made a text of it."""
+    configured = "  - {match: db.*, history: true}\n  - {match: db.raw, columns: {b: {type: binary}}}\n"
+    gold = GoldPipeline(spark, tmp_path / "p", configured)
+    cells = {
+        "texts": [("string", "a"), ("binary", "YWJj"), ("binary", "/w==")],
+        "blobs": [("binary", "YWJj"), ("string", "abc"), ("string", "YWJj")],
+        "times": [("timestamp_ntz", "2024-03-01T10:00:00"), ("string", "2024-03-01 10:00:00"),
+            ("string", "T")],
+        "raw": [("string", "abcd"), ("binary", "YWJj"), ("binary", "/w==")],
+    }  # fmt: skip
+    for at in range(3):
+        told = [ddl(t, 5, ChangeType("b", c[1][0], None)) for t, c in cells.items() if has_statements and at]
+        gold.add_batch(
+            *(told if at == 1 else ()),
+            *(
+                insert(table, 10 * at + 1, row(at, b=own[at][1]), types={"b": own[at][0]})
+                for table, own in cells.items()
+            ),
+        )
+        applied = gold.apply()
+    found = {table: [one.get("b") for one in gold.rows(table)] for table in cells}
+    assert found == {
+        "texts": ["a", "abc", None],
+        "blobs": ["abc", "abc", "YWJj"],
+        "times": ["2024-03-01 10:00:00", "2024-03-01 10:00:00", "T"],
+        "raw": [b"abcd", b"abc", b"\xff"],
+    }
+    assert {table: one.state.bad_values for table, one in applied.items()} == {
+        "texts": 1, "blobs": 0, "times": 0, "raw": 0
+    }  # fmt: skip
+    listed = spark.read.format("delta").load(gold.lake.location("ops/bad_values"))
+    assert [tuple(one) for one in listed.select("column", "text", "reason").collect()] == [
+        ("b", "/w==", "bad_value")
+    ]
+    assert {table: [one.get("b") for one in gold.history(table)] for table in cells} == found
+    for table in cells:
+        place = f"{gold.lake.root}/gold/db/{table}"
+        assert changed_by(partial(gold.rebuild, table), spark, [place, f"{place}__history"]) == []
