@@ -9,10 +9,10 @@
     timestamp                                  seconds, as text
     checkpoint, source_identity                of the copying process, not read
 
-A key column that the images lack has its value in `record_primary_value`. Where an image has the column, the
-image counts, because after a key change the packed value belongs to one of the two rows only. A position is
-seconds and counter; the counter is 0 where the sequence is off, and then only the time orders. Rows of the
-full copy have no position.
+A key column that the images lack has its value in `record_primary_value`; one that they have in other letters
+they do not lack. Where an image has the column, the image counts, because after a key change the packed value
+belongs to one of the two rows only. A position is seconds and counter; the counter is 0 where the sequence is
+off, and then only the time orders. Rows of the full copy have no position.
 """
 
 from __future__ import annotations
@@ -171,11 +171,22 @@ def _image(cells: dict[str, Any], key: _Key, reading: Reading) -> tuple[Texts | 
     values, columns = read_image(cells, reading)
     missing = [name for name in key.names if name not in values]
     if missing:
+        _check_letters(missing, values)
         columns = dict(columns)
         for name, text in zip(key.names, key.values, strict=False):
             if name in missing:
                 values[name], columns[name] = key_value(name, text, reading)
     return values, columns
+
+
+def _check_letters(missing: Sequence[str], values: Texts) -> None:
+    """Raises `Malformed` where the image has a missing column of the key in other letters (`ID`, `id`)."""
+    known = {name.casefold() for name in values}
+    for name in missing:
+        if name.casefold() in known:
+            raise Malformed(
+                Reason.KEY_NOT_IN_IMAGE, f"key column {name[:100]!r} is in the image in other letters only"
+            )
 
 
 def _statement(record: Record[Any], lift: Lift) -> str:

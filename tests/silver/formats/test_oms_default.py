@@ -7,6 +7,7 @@ import pytest
 
 from framework.contracts.events import Control, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.format import Context, Options
 from silver.formats.oms_default import FORMAT
 
@@ -44,6 +45,24 @@ def test_an_update_has_both_rows() -> None:
 def test_a_delete_has_the_row_before() -> None:
     found = row("DELETE", {"id": 1, "name": "Ann"}, None)
     assert (found.op, found.before, found.after) == (Op.DELETE, {"id": "1", "name": "Ann"}, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "prev", "post"),
+    [
+        ("INSERT", None, {"id": 1, "v": "a"}),
+        ("UPDATE", {"id": 1, "v": "a"}, {"id": 1, "v": "b"}),
+        ("UPDATE", {"v": "a"}, {"id": 1, "v": "b"}),
+        ("DELETE", {"id": 1, "v": "a"}, None),
+    ],
+)
+def test_a_key_in_other_letters_than_its_column_is_no_column_that_the_images_lack(
+    kind: str, prev: Any, post: Any
+) -> None:
+    """A second column that differs only by case would park the table."""
+    with pytest.raises(Malformed, match="'ID'") as caught:
+        decode(kind, post, prev, record_primary_key="ID", record_primary_value="1")
+    assert caught.value.reason is Reason.KEY_NOT_IN_IMAGE
 
 
 @pytest.mark.parametrize(
