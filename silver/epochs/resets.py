@@ -288,8 +288,8 @@ def spread_stop_points(
 
     That is a message that happened when the first stop did, or later. It is an earlier one of its server, if
     that server has not written before (by EXTENTS). And it is a statement, or a row of a snapshot, before the
-    first new change in the log, if it is later than all changes above that: what belongs to a log comes in
-    its order. A snapshot does not name its server.
+    first new change in a log that starts lower than the one before, if it is later than all changes of that
+    one: what belongs to a log comes in its order. A snapshot does not name its server.
     """
     found = {
         (stop.source, stop.topic, stop.partition): stop
@@ -325,7 +325,8 @@ def _signs(changes: DataFrame, stops: Sequence[StopPoint], extents: DataFrame | 
 
     Returns:
         `since`, the time of the first stop; `writers`, the servers at the stops; `servers`, those of them
-        that are new; `reached`, how far they got; and `newest`, the time of the newest change before.
+        that are new; `reached`, how far they got; and `newest`, the time of the newest change before, null
+        where none is above `reached`: such a log goes on at higher positions, as after a failover.
     """
     first = _frame_of(changes, stops).select(*_PARTITION, "stop.*")
     shown = changes.join(first, [*_PARTITION, "restart", "offset"], "left_semi")
@@ -340,10 +341,16 @@ def _signs(changes: DataFrame, stops: Sequence[StopPoint], extents: DataFrame | 
         F.broadcast(signs.select("source", "since", "reached")), "source"
     )
     above = above.where(is_row() & has_position() & (F.col("sequence") > F.col("reached")))
-    times = above.where(F.col("event_time") < F.col("since")).select("source", "event_time")
+    is_before = F.col("event_time") < F.col("since")
+    times = above.select(
+        "source", F.when(is_before, F.col("event_time")).alias("event_time"), F.lit(True).alias("is_above")
+    )
     if extents is not None:
-        times = times.unionByName(extents.select("source", F.col("newest").alias("event_time")))
-    signs = signs.join(times.groupBy("source").agg(F.max("event_time").alias("newest")), "source", "left")
+        is_above = (F.col("top") > F.col("reached")).alias("is_above")
+        known = extents.join(F.broadcast(signs.select("source", "reached")), "source")
+        times = times.unionByName(known.select("source", F.col("newest").alias("event_time"), is_above))
+    newest = F.when(F.bool_or("is_above"), F.max("event_time")).alias("newest")
+    signs = signs.join(times.groupBy("source").agg(newest), "source", "left")
     if extents is None:
         return signs
     servers = F.array_except("servers", _or_empty("known"))

@@ -12,6 +12,7 @@ from framework.contracts.ddl_actions import (
     ChangeType,
     CreateTable,
     DropColumn,
+    DropDatabase,
     DropTable,
     NoEffect,
     RenameColumn,
@@ -40,6 +41,7 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
     st.builds(ChangeType, NAMES, MAYBE, MAYBE, st.booleans(), MAYBE, MAYBE),
     st.builds(RenameTable, TABLES),
     st.builds(DropTable),
+    st.builds(DropDatabase),
     st.builds(
         CreateTable,
         st.lists(COLUMNS, max_size=3).map(tuple),
@@ -71,7 +73,7 @@ def _comments(action: Action) -> list[str | None]:
 def test_every_kind_of_action_is_tried() -> None:
     assert set(Action.__args__) == {
         AddColumn, DropColumn, RenameColumn, ChangeType, RenameTable, DropTable,
-        CreateTable, TruncateTable, SetKeys, SetComment, NoEffect, Unsupported,
+        DropDatabase, CreateTable, TruncateTable, SetKeys, SetComment, NoEffect, Unsupported,
     }  # fmt: skip
 
 

@@ -256,6 +256,20 @@ def test_what_comes_before_the_first_new_change_in_the_log_is_of_its_epoch(spark
         ]
 
 
+def test_rows_of_the_former_log_are_not_of_a_log_that_goes_on_at_higher_positions(
+    spark: SparkSession,
+) -> None:
+    """Server two took over; the row of an incremental snapshot before it names no server."""
+    failover = [
+        change(1, "011.03101", 1, op="read"),
+        change(2, "011.03102", 2, server="one"),
+        change(3, "011.03500", 60, server="two"),
+    ]
+    rows, extents = spark.createDataFrame(failover, STAGED_DDL), spark.createDataFrame([AFTER_100], EXTENTS)
+    found = spread_stop_points(rows, find_stop_points(rows, extents, WAITS), extents)
+    assert [(stop.offset, stop.reason) for stop in found] == [(3, "server_changed")]
+
+
 def test_what_is_not_suspected_has_no_reset(spark: SparkSession) -> None:
     """The quick look over all may suspect in vain, but passes over nothing that the long one finds."""
     draw, rows, extents, waits = Random(7), [], [], {}
