@@ -19,9 +19,6 @@ number of the file and the byte in it. Where it is not sent, the time orders, th
 zone: it is in the source's `timezone`. Both layouts can come inside a Kafka Connect envelope whose schema
 types the columns, and with members `NAME_isMissing`, which say whether a column is missing and are no columns
 themselves. Binary is base64 (`decode` makes it text).
-
-In the row layout, the metadata come before the columns. `xid`, `csn`, `rowid` and `alltokens`, which are
-optional, are columns of the table where they come behind a column.
 """
 
 from __future__ import annotations
@@ -75,9 +72,12 @@ _METADATA = frozenset(
         "tokens",
         "before",
         "after",
+        "xid",
+        "csn",
+        "rowid",
+        "alltokens",
     }
 )
-_OPTIONAL = frozenset({"xid", "csn", "rowid", "alltokens"})
 _TRANSACTION = ("TK-XID", "txid", "XID", "xid")
 _MISSING_MARK = "_isMissing"
 _NULL = (b"", b"null")
@@ -148,15 +148,14 @@ def _change(
     schema, parts = how
     op = _OPS[optional_text(whole["op_type"]) or ""]
     is_flat = "before" not in whole and "after" not in whole
-    metadata = _metadata(whole) if is_flat else frozenset()
     fields = members(schema) if is_flat else image_fields(schema)
     fields = {
         name: field
         for name, field in fields.items()
-        if name not in metadata and not name.endswith(_MISSING_MARK)
+        if not _is_no_column(name, is_flat) and not name.endswith(_MISSING_MARK)
     }
     before_cells, after_cells = (
-        (None, _without_missing({name: raw for name, raw in whole.items() if name not in metadata}))
+        (None, _flat_cells(whole))
         if is_flat
         else (_cells(whole, "before", parts), _cells(whole, "after", parts))
     )
@@ -189,7 +188,7 @@ def _change(
         position=_position(whole, context),
         event_time=_event_time(whole, context),
         partial=op is Op.UPDATE,
-        transaction_id=_transaction(whole, has_xid=not is_flat or "xid" in metadata),
+        transaction_id=_transaction(whole),
         is_time=number_of(whole.get("pos"), "pos") is None,
     )
 
@@ -230,15 +229,12 @@ def _names(table: str | None, context: Context) -> tuple[str | None, str | None,
     )
 
 
-def _metadata(row: _Cells) -> frozenset[str]:
-    """The names of a row that are metadata: the optional ones come before the first column."""
-    found = set(_METADATA)
-    for name in row:
-        if name in _OPTIONAL:
-            found.add(name)
-        elif name not in _METADATA:
-            break
-    return frozenset(found)
+def _is_no_column(name: str, is_flat: bool) -> bool:
+    return is_flat and name in _METADATA
+
+
+def _flat_cells(whole: _Cells) -> _Cells:
+    return _without_missing({name: raw for name, raw in whole.items() if name not in _METADATA})
 
 
 def _cells(whole: _Cells, side: str, parts: Parts) -> dict[str, Any] | None:
@@ -282,11 +278,11 @@ def _event_time(whole: _Cells, context: Context) -> int | None:
     return moment
 
 
-def _transaction(whole: _Cells, *, has_xid: bool = True) -> str | None:
+def _transaction(whole: _Cells) -> str | None:
     """The transaction from the tokens, or from optional metadata."""
     tokens = _cells(whole, "tokens", EXACT) or {}
     for name in _TRANSACTION:
-        raw = tokens.get(name, whole.get(name) if name == "xid" and has_xid else None)
+        raw = tokens.get(name, whole.get(name) if name == "xid" else None)
         if raw is not None and (text := optional_text(raw)):
             return text
     return None

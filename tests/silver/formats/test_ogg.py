@@ -55,14 +55,6 @@ def test_row_layout() -> None:
     assert row(op_type="U", ID=1, NAME="Ann").after == {"ID": "1", "NAME": "Ann"}
 
 
-def test_columns_of_the_table_may_be_called_like_optional_metadata() -> None:
-    own = row(op_type="I", tokens={"TK-XID": "6.28"}, ID=1, xid="x7", csn=3, rowid=5)
-    assert (own.after, own.transaction_id) == ({"ID": "1", "xid": "x7", "csn": "3", "rowid": "5"}, "6.28")
-    assert row(op_type="I", ID=1, xid="x7").transaction_id is None
-    meta = row(op_type="I", xid="0.6.28", csn="15", rowid="AAA", alltokens="", ID=1)
-    assert (meta.after, meta.transaction_id) == ({"ID": "1"}, "0.6.28")
-
-
 def test_trail_positions_are_numbers() -> None:
     low, high = (
         row(op_type="I", after={"ID": 1}),
