@@ -47,20 +47,3 @@ def test_changes_of_one_position_all_count_and_count_once(
     assert topics.command("run")[0] == 0
     found = topics.status()
     assert (found["messages"], found["changes"], found["duplicates"]) == (22, 12, 10)
-
-
-def test_the_first_change_of_a_second_is_behind_the_tenth_of_the_second_before(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = "format: oms_shareplex, order: time, timezone: Asia/Shanghai"
-    topics = Topics(tmp_path, capsys, {"times": settings}, KEYED)
-    sent = [
-        change("ins", {"id": 1, "v": "tenth"}, scn="160934467110", rowid="times.o-1"),
-        change("upd", {"v": "next"}, {"id": 1, "v": "tenth"}, scn="16093446721", time="2020-12-31T00:11:12"),
-        change("ins", {"id": 2, "v": "later"}, scn="16093466711", time="2020-12-31T00:44:31"),
-        change("ins", {"id": 3, "v": "lost"}, scn="16093466712", rowid="times.o-4"),
-    ]
-    topics.land("times", [kcat(n, value) for n, value in enumerate(sent)])
-    assert topics.command("run")[0] == 0
-    assert sorted((row["id"], row["v"]) for row in topics.rows("times/o")) == [(1, "next"), (2, "later")]
-    assert topics.status()["quarantined"] == {"key_not_in_image": 1}
