@@ -18,14 +18,12 @@ image, too. `meta.table` is `database.table`. The feed names no key columns: `me
 table is append-only. The configured key must have these values: under a wrong key, several rows would become
 one (`silver/envelopes/oms/row_ids.py`). The feed declares no types either: gold infers them from the values,
 or the configuration gives them (`silver/envelopes/configured_columns.py`). `time` is a wall time in the
-source's `timezone`. The order is `scn`, then the number in the transaction: `seq`, or without it the first
-number of `idx`, from 0 on. OMS makes `scn` of a time and a counter (`silver/envelopes/oms/sequences.py`); a
-number that does not begin with about the seconds of its message is another writer's, and is only a number,
-whatever its length. Nothing says that no two changes share `scn` and number; those that do are told apart by
-what they say, and are in the order of the broker. OMS sends `scn` only with `sequenceEnabled`, `seq` with
-`transactionEnabled`, and neither with the rows of a full copy. If the source has `order: partition`, rows
-without `scn` are read as well, and all rows are in the order of their partition: `scn`, or `time` without it,
-relates partitions. There are no DDL messages and no heartbeats.
+source's `timezone`. The order is `scn` (seconds, then a counter), then the number in its transaction:
+`seq`, or without it the first number of `idx`, from 0 on. Nothing says that no two changes share both; those
+that do are told apart by what they say, and are in the order of the broker. OMS sends `scn` only with
+`sequenceEnabled`, `seq` with `transactionEnabled`, and neither with the rows of a full copy. If the source
+has `order: partition`, rows without `scn` are read as well, and all rows are in the order of their partition:
+`scn`, or `time` without it, relates partitions. There are no DDL messages and no heartbeats.
 """
 
 from __future__ import annotations
@@ -57,17 +55,12 @@ from silver.decoding import (
 )
 from silver.envelopes.configured_columns import configured_columns, decoded_rows
 from silver.envelopes.oms.row_ids import is_compared, may_be_key
-from silver.envelopes.oms.sequences import seconds_and_counter
 from silver.envelopes.oms.values import SEPARATOR, configured_value
 from silver.values.canonical import instant_of_wall, micros_of_instant
 
 _MICROSECONDS = 1_000_000
 _COUNTERS = 100_000
 """The counter of `scn` has up to five digits."""
-_FULL = 10**14
-"""From here on a number has the digits of seconds and of a whole counter, and is the same number as these."""
-_NEAR = 2 * 86_400 * _MICROSECONDS
-"""Times of one moment differ by so much at most: `timezone` can be wrong by a day, and the writer be late."""
 _IDX = re.compile(r"([0-9]{1,18})/[0-9]{1,18}")
 """The number of a change in its transaction, from 1 on, and how many that has."""
 _OPS = {"ins": Op.INSERT, "upd": Op.UPDATE, "del": Op.DELETE}
@@ -78,7 +71,6 @@ class _Meta(msgspec.Struct):
     table: str | None = None
     rowid: str | None = None
     time: str | None = None
-    posttime: Raw = Raw()
     trans: str | None = None
     scn: Raw = Raw()
     seq: Raw = Raw()
@@ -126,9 +118,7 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
     scn, time = number_of(meta.scn, "meta.scn"), _event_time(meta.time, context.timezone)
     if scn is None and not context.needs_no_position:
         raise Malformed(Reason.MISSING_POSITION, f"meta.scn is missing: {BY_PARTITION}")
-    position = (
-        _time_position(time) if scn is None else (_moment(scn, meta, time, context.timezone), _place(meta))
-    )
+    position = _time_position(time) if scn is None else (scn, _place(meta))
     return RowChange(
         op=op,
         database=database,
@@ -198,24 +188,6 @@ def _event_time(text: str | None, zone: str) -> int | None:
     return required(
         micros_of_instant(instant_of_wall(text, zone)), Reason.BAD_POSITION, "a time in meta.time"
     )
-
-
-def _moment(scn: int, meta: _Meta, time: int | None, zone: str) -> int:
-    """The number of an `scn` whose counter has all its digits; the `scn` itself where that is no time."""
-    parts = seconds_and_counter(scn) if scn < _FULL else None
-    if parts is None or not (_is_near(time, parts[0]) or _is_near(_posted(meta, zone), parts[0])):
-        return scn
-    seconds, counter = parts
-    return seconds * _COUNTERS + counter
-
-
-def _is_near(time: int | None, seconds: int) -> bool:
-    return time is not None and abs(time - seconds * _MICROSECONDS) <= _NEAR
-
-
-def _posted(meta: _Meta, zone: str) -> int | None:
-    """When the message was written; None where that is not known."""
-    return micros_of_instant(instant_of_wall(optional_text(meta.posttime) or "", zone))
 
 
 def _place(meta: _Meta) -> int:

@@ -40,7 +40,6 @@ from silver.decoding.json_reader import (
 )
 from silver.decoding.row_plans import joined_columns
 from silver.envelopes.configured_columns import configured_columns
-from silver.envelopes.oms.sequences import seconds_and_counter
 from silver.envelopes.oms.values import (
     SEPARATOR,
     Reading,
@@ -56,6 +55,7 @@ _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE, "ROW": O
 _DDL, _HEARTBEAT = "DDL", "HEARTBEAT"
 _OCEANBASE = ("OB", "OCEANBASE")
 """The first letters of a `dbType` of OceanBase: OB_MYSQL, OB_ORACLE, OCEANBASE of old releases."""
+_SECONDS_DIGITS = 10
 
 
 class _MetaData(msgspec.Struct):
@@ -216,7 +216,7 @@ def _position(meta: _MetaData, context: Context) -> tuple[int, int]:
         seconds = number_of(meta.timestamp, "timestamp") if optional_text(meta.timestamp) else None
         name = "storeDataSequence and timestamp"
         return time_or_place(seconds, name, is_optional=context.needs_no_position), 0
-    parts = seconds_and_counter(sequence)
-    if parts is None:
+    digits = str(sequence)
+    if len(digits) < _SECONDS_DIGITS:
         raise Malformed(Reason.BAD_POSITION, "storeDataSequence does not begin with ten digits of seconds")
-    return parts
+    return int(digits[:_SECONDS_DIGITS]), int(digits[_SECONDS_DIGITS:] or "0")

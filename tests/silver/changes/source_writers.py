@@ -108,13 +108,8 @@ def dataworks(change: Change, receipt: int, *, has_scn: bool) -> list[Sent]:
     return [Sent(text({"version": "2.0", "schema": schema, "payload": payload}), route=change.table)]
 
 
-def shareplex(change: Change, receipt: int, place: str = "seq", *, is_filled: bool = True) -> list[Sent]:
-    """`place` says which member tells the changes of a transaction apart, if any does; `is_filled` whether
-    zeros fill up the counter of `scn`. Without them it begins at 10 in every other second.
-    """
-    second, counter = NOON + change.second, f"{change.transaction:05d}"
-    if not is_filled:
-        counter = f"{change.transaction + 10 * (1 - second % 2)}"
+def shareplex(change: Change, receipt: int, place: str = "seq") -> list[Sent]:
+    """`place` says which member tells the changes of a transaction apart, if any does."""
     before, after = native(change.before), native(change.after)
     data = after or before or {}
     if before is not None and after is not None:
@@ -123,7 +118,7 @@ def shareplex(change: Change, receipt: int, place: str = "seq", *, is_filled: bo
         "op": change.op[:3],
         "table": f"shop.{change.table}",
         "rowid": f"shop.{change.table}-{change.image.get('id')}",
-        "scn": f"{second}{counter}",
+        "scn": f"{NOON + change.second}{change.transaction:05d}",
         "seq": change.place if place == "seq" else None,
         "idx": f"{change.place + 1}/9" if place == "idx" else None,
         "trans": f"t{change.transaction}",
@@ -301,7 +296,6 @@ WRITERS: dict[str, Writer] = {
     "oms_shareplex in partitions": Writer(
         "oms_shareplex", each(shareplex), in_partition=True, needs_no_position=True
     ),
-    "oms_shareplex without zeros": Writer("oms_shareplex", each(partial(shareplex, is_filled=False))),
     "oms_shareplex by idx": Writer("oms_shareplex", each(partial(shareplex, place="idx"))),
     "oms_shareplex by scn": Writer(
         "oms_shareplex", each(partial(shareplex, place="")), _DISTINCT, in_partition=True

@@ -94,60 +94,6 @@ def test_positions_are_numbers_and_a_missing_seq_is_zero() -> None:
     assert decode("ins", '{"id": 1}', seq=None).position == (160934467100001, 0)
 
 
-SECOND = "2020-12-31T00:11:11"
-"""1609344671 as a wall time of Shanghai."""
-
-
-def test_a_counter_that_is_not_filled_up_with_zeros_counts_as_a_number() -> None:
-    sent = ["1609344671", "16093446711", "16093446712", "160934467110", "160934467199999", "16093446721"]
-    places = [decode("ins", '{"id": 1}', scn=scn, time=SECOND).position for scn in sent]
-    assert places == [
-        (160934467100000, 1),
-        (160934467100001, 1),
-        (160934467100002, 1),
-        (160934467100010, 1),
-        (160934467199999, 1),
-        (160934467200001, 1),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("scn", "meta"),
-    [
-        ("123456789", {}),
-        ("1609344671000012345", {}),
-        ("160934467100012", {}),
-        ("14589063118712", {"time": "2017-06-16T14:24:34", "posttime": "2017-06-16T14:33:52"}),
-        ("160934467110", {"time": "2021-01-05T00:11:11"}),
-        ("160934467110", {"time": "2021-01-05T00:11:11", "posttime": "soon"}),
-        ("160934467110", {"time": None}),
-    ],
-)
-def test_an_scn_that_is_no_time_is_a_number(scn: str, meta: dict[str, Any]) -> None:
-    assert decode("ins", '{"id": 1}', scn=scn, **{"time": SECOND, **meta}).position == (int(scn), 1)
-
-
-@pytest.mark.parametrize(
-    "meta",
-    [
-        {"time": "2020-12-30T10:11:11"},
-        {"time": "2020-12-31T14:11:11"},
-        {"time": "2020-11-25T00:01:02", "posttime": SECOND},
-        {"time": None, "posttime": SECOND},
-    ],
-    ids=["another zone", "another zone east", "read later", "no time"],
-)
-def test_an_scn_of_about_the_time_of_its_message_is_a_time(meta: dict[str, Any]) -> None:
-    assert decode("ins", '{"id": 1}', scn="160934467110", **meta).position == (160934467100010, 1)
-
-
-def test_a_change_sorts_behind_those_that_were_stored_with_their_scn_as_one_number() -> None:
-    sent = ["16093446719", "160934467110", "16093446721", "160934467299999", "1609344673"]
-    for at, later in enumerate(sent):
-        place = decode("ins", '{"id": 1}', scn=later, time=SECOND).position or ()
-        assert all(place >= (int(earlier), 1) for earlier in sent[: at + 1])
-
-
 @pytest.mark.parametrize(
     ("meta", "place"),
     [
