@@ -50,12 +50,13 @@ def check_encodings(tables: Sequence[TableRule], document: Document, faults: Fau
 
 def _advice(name: str, column: ColumnRule, tables: Sequence[TableRule]) -> str | None:
     """What to write instead; None where the encoding is one of the column's type."""
-    if column.decode is not None and column.encoding is not Encoding.BASE64:
-        return "leave `encoding` out: `decode` reads the bytes as the format writes them, mostly in base64"
     others = [rule.columns[name].type for rule in tables if name in rule.columns]
     types = dict.fromkeys(kind for kind in ([column.type] if column.type else others) if kind)
-    if column.decode is not None or any(column.encoding in _encodings(kind) for kind in types):
+    is_known = column.decode is not None and column.encoding is Encoding.BASE64  # as formats write bytes
+    if is_known or any(column.encoding in _encodings(kind) for kind in types):
         return None
+    if column.decode is not None:
+        return "leave `encoding` out, or write `type: binary` and the encoding of its bytes"
     if not types:
         return "write the column's `type` beside it, for instance `type: binary`"
     kind = next(iter(types))

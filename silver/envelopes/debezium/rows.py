@@ -115,10 +115,12 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         keys,
     )
     configured = configured_columns(context, row.names)
+    if any(column.type == "string" for column in key_columns.values()):  # a key with a schema block
+        key, key_columns = configured.image(dict(key or {}), key_columns)
     images = images_of(
         row, op, message, Known(reading.unavailable_value, context.modes, configured, keys, key, bare)
     )
-    columns = joined_columns(images.columns, key_columns)
+    columns = configured.declared(joined_columns(images.columns, key_columns))
     has_place = position is not None and not reading.by_offset
     codecs = context.codecs_for(database, schema, table)
     before, after = decoded_image(images.before, codecs), decoded_image(images.after, codecs)

@@ -10,8 +10,9 @@
     shop.orders-7                  id, customer     7, 5        it may be: the key and a column more
 
 The row id has the names of no columns. Only integers and texts are compared, without the zeros and spaces
-with which a source fills them up: a fraction, a time or bytes may be written in another way there. A row id
-that does not begin with the name of the table is another database's, and says nothing.
+with which a source fills them up: a fraction, a time or bytes may be written in another way there, and a row
+id that has one says nothing. Nor does one that does not begin with the name of the table: it is another
+database's.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from silver.decoding.format import ColumnHint
 
 _OTHERWISE_WRITTEN = re.compile(
     r"[0-9]{4}-[0-9]{1,2}-[0-9].*|-?[0-9]+:[0-9]{2}.*|[+-]?[0-9]*\.[0-9]*([Ee][+-]?[0-9]+)?|[+-]?[0-9]+[Ee].*"
-    r"|[0-9A-Za-z+/]+={1,2}",
+    r"|[0-9A-Za-z+/]+={1,2}|0[xX][0-9A-Fa-f]*|-0*",
     re.DOTALL,
 )
-"""A day, a time, a fraction, or base64."""
+"""A day, a time, a fraction, base64, hexadecimal digits, or a zero with a sign."""
 _SAME_TEXT = re.compile(r"string|tinyint|smallint|int|bigint|decimal\([0-9]+,\s*0\)")
 _FILLED = re.compile(r"(-?)0*([0-9]+)")
 
@@ -50,7 +51,7 @@ def may_be_key(values: Sequence[str], key: Mapping[str, str | None], compared: I
         key: The key's columns and their values in an image.
         compared: Those of the columns that are compared.
     """
-    if values == list(key.values()):
+    if values == list(key.values()) or any(map(_OTHERWISE_WRITTEN.fullmatch, values)):
         return True
     texts = [_unfilled(key[name] or "") for name in compared]
     if len(values) > 1 or len(key) == 1:

@@ -210,7 +210,9 @@ def configured_value(hint: ColumnHint, token: Token, text: str, zone: str) -> st
     if hint.type == "timestamp_ntz" and unit is not None:
         return _wall_at(epoch_parts(text, unit), zone) or _wall(text)
     if unit is not None:
-        return configured_text(hint, token, text, zone)
+        counted = configured_text(hint, token, text, zone)
+        if counted != text:
+            return counted
     text = _bit(text) if token is Token.TEXT and is_bits(hint) else text
     return declared_value(Column(hint.type), token, text, zone)
 

@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said_in_the_words_of_the_file(
         ),
         ("{type: date, encoding: milliseconds}", "leave `encoding` out: values of type date have none"),
         ("{encoding: hex}", "write the column's `type` beside it"),
-        ("{encoding: hex, decode: utf8}", "leave `encoding` out: `decode` reads"),
+        ("{encoding: hex, decode: utf8}", "leave `encoding` out, or write `type: binary`"),
     ],
 )
 def test_an_encoding_that_would_have_no_effect_is_refused(columns: str, action: str, tmp_path: Path) -> None:
@@ -95,9 +95,10 @@ def test_metadata_without_a_prefix_are_refused(tmp_path: Path) -> None:
 def test_an_encoding_may_belong_to_the_type_of_another_entry(tmp_path: Path) -> None:
     file = tmp_path / "mainstem.yml"
     rules = ("a.*, columns: {c: {type: binary}}", "a.t, columns: {c: {encoding: hex}}")
+    rules += ("c.t, columns: {c: {type: binary, encoding: hex, decode: utf8}}",)
     rules += ("b.t, columns: {c: {type: int}}", "b.t, columns: {d: {encoding: base64, decode: utf8}}")
     file.write_text(f"{HEAD}{SOURCE}tables:\n" + "".join(f"  - {{match: {rule}}}\n" for rule in rules))
-    assert len(load_config(file, formats=option_models()).tables) == 4
+    assert len(load_config(file, formats=option_models()).tables) == 5
 
 
 def test_an_abbreviated_zone_is_not_taken_for_another_one(tmp_path: Path) -> None:

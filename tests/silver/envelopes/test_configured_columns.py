@@ -12,6 +12,7 @@ from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.format import ColumnHint
 from silver.envelopes.configured_columns import ConfiguredColumns, decoded_rows
+from silver.envelopes.oms.values import configured_value
 from silver.formats import FORMATS
 from tests.silver.recorded import Cell, messages_of, sample_of
 
@@ -207,6 +208,34 @@ def test_a_declared_text_is_bytes_where_the_configuration_gives_their_encoding(n
         assert list(change.columns) == ["photo", "id"]
         found.append(((change.after or {})["photo"], change.columns["photo"].type))
     assert found == [("Cgv/AQ==", "binary"), ("0a0bff01", "string"), ("0a0bff01", "string")]
+
+
+@pytest.mark.parametrize("before", [{"photo": "0a0bff01", "id": 1}, {"id": 1}, None])
+def test_a_deleted_row_has_the_key_that_its_inserted_row_had(before: dict[str, Any] | None) -> None:
+    """A key with a schema block is read as the row is; a column that the delete lacks keeps its type."""
+    photo = {"field": "photo", "type": "string"}
+    row = {"type": "struct", "fields": [photo, {"field": "id", "type": "int32"}]}
+    fields = [{**row, "field": name, "optional": True} for name in ("before", "after")]
+    source = {"connector": "mysql", "db": "d", "table": "t", "file": "b.1", "pos": 4, "row": 0}
+    payload = {"op": "d", "before": before, "after": None, "source": source, "ts_ms": 1}
+    value = {"schema": {"type": "struct", "fields": fields}, "payload": payload}
+    key = {"schema": {"type": "struct", "fields": [photo]}, "payload": {"photo": "0a0bff01"}}
+    context = replace(
+        sample_of("debezium").context, hints_for=lambda *_: {"photo": ColumnHint("binary", "hex")}
+    )
+    message = RawMessage("feed", "t", 0, 0, None, json.dumps(key).encode(), json.dumps(value).encode())
+    (change,) = FORMATS["debezium"].decode(message, context)
+    assert isinstance(change, RowChange)
+    assert (change.keys, (change.before or {})["photo"]) == (("photo",), "Cgv/AQ==")
+    assert change.columns["photo"].type == "binary"
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_a_time_of_oms_that_is_no_count_is_read_as_a_text(kind: str) -> None:
+    hint = ColumnHint(kind, "milliseconds")
+    texts = [configured_value(hint, Token.TEXT, text, "UTC") for text in ("86400000", "2020-12-30 16:11:11")]
+    zone = "Z" if kind == "timestamp" else ""
+    assert texts == [f"1970-01-02T00:00:00.000{zone}", f"2020-12-30T16:11:11{zone}"]
 
 
 @pytest.mark.parametrize("name", ["arcion", "lindorm", "ogg", "datahub_blob"])
