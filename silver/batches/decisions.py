@@ -22,7 +22,6 @@ from framework.text.formatting import quantity
 from silver.batches import few_outcomes, outcomes, pending, quality_rules
 from silver.batches.arrival import BatchExtent
 from silver.batches.contents import Contents, Summary
-from silver.batches.contested import contested_here, contested_ids, with_contested, without_updates
 from silver.batches.decoded_again import DecodedAgain, few_with_ended_waits
 from silver.batches.earlier_changes import (
     EarlierChanges,
@@ -39,8 +38,6 @@ from silver.changes.staged_rows import STAGED_DDL
 from silver.epochs import resets
 from silver.epochs.event_clock import with_believable_times
 from silver.formats import FORMATS
-
-_NO_HALVES = to_arrow_schema(CHANGES).empty_table()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +114,9 @@ def _pair_and_deduplicate(
     if contents.ambiguous_positions:
         near = _outcomes_near(spark, state, earlier, summaries if is_repair else (), again)
         history = EarlierOutcomes(changes, near)
-    has_halves = any(FORMATS[state.config.sources[s.source].format].halves for s in summaries)
-    waits = has_halves and again is None and state.has_pending(spark)
-    may_repeat = changes is not None or contents.may_hold_repeats
-    held: OpenHalves | pa.Table | None = _NO_HALVES
-    contested: frozenset[str] | DataFrame = frozenset()
-    if has_halves:
-        held = _held_halves(spark, state, contents, is_few=few is not None, waits=waits)
-        if contents.halves or waits or may_repeat:
-            contested = _contested(staged, state, held, (few, few_earlier, changes), may_repeat=may_repeat)
-    few_whole = None
-    if few is not None and isinstance(contested, frozenset) and held is not None:
-        few_whole = _few_whole_rows(without_updates(few, contested), few_earlier, contents)
-    own = _without(staged, contested)
-    whole = _whole_rows(own, history, contents) if few_whole is None else _frame_of(few_whole, few, staged)
-    are_as_decoded = not may_repeat and contested == frozenset()
+    few_whole = None if few is None else _few_whole_rows(few, few_earlier, contents)
+    whole = _whole_rows(staged, history, contents) if few_whole is None else _frame_of(few_whole, few, staged)
+    are_as_decoded = changes is None and not contents.may_hold_repeats
     stops = list(arrived.stops) if again is None else []
     if again is None and not arrived.is_cut:
         stops += _find_stops((whole, few_whole), arrived.landed_at, state, contents, shown)
@@ -140,18 +125,23 @@ def _pair_and_deduplicate(
         stops = resets.spread_stop_points(with_believable_times(staged, arrived.landed_at), stops, extents)
         staged = resets.drop_behind_stops(staged, stops)
         # a row that repeats a dropped change is no duplicate
-        whole = _whole_rows(_without(staged, contested), history, contents)
+        whole = _whole_rows(staged, history, contents)
         are_as_decoded, few, few_whole = False, None, None
-    if not has_halves or not (contents.halves or waits or contested != frozenset()):
+    if not any(FORMATS[state.config.sources[s.source].format].halves for s in summaries):
+        return Decided(whole, stops, None, are_as_decoded, few_whole)
+    if not contents.halves and (again is not None or not state.has_pending(spark)):
         return Decided(whole, stops, None, are_as_decoded, few_whole)
     overdue = pending.deadlines(newest_times(shown, summaries), state.config) if arrived.is_last else {}
     known = state.known_encodings(spark)
-    in_files = held if isinstance(held, OpenHalves) and not stops and contested == frozenset() else None
-    few_waiting = held.waiting if isinstance(held, OpenHalves) else held
-    if few_whole is None and in_files is None:
-        few_waiting = None
+    in_files, few_waiting = None, None
     if again is not None:
+        few_waiting = to_arrow_schema(CHANGES).empty_table()
         few = None if few is None or again.few is None else few_with_ended_waits(few, again.few)
+    elif few_whole is not None:
+        few_waiting = few_outcomes.waiting_halves(spark, state.lake)
+    elif not stops:
+        in_files = read_open_halves(spark, state.lake, contents)
+        few_waiting = None if in_files is None else in_files.waiting
     if again is None:
         late = _late_positions(few_waiting, spark, state, overdue)
         if late:  # a half is not decided without the changes of its position
@@ -174,53 +164,8 @@ def _pair_and_deduplicate(
     )
     if again is not None:
         staged = again.with_ended_waits(staged, state)
-    if contested != frozenset():
-        staged = with_contested(staged, contested)
     paired = outcomes.pair_halves(staged, waiting, changes, overdue, known.shared)
     return Decided(whole.unionByName(paired), stops, paired, are_as_decoded)
-
-
-def _held_halves(
-    spark: SparkSession, state: RunState, contents: Contents, *, is_few: bool, waits: bool
-) -> OpenHalves | pa.Table | None:
-    """The halves that wait (CHANGES), with those of a large batch; None where only Spark has them."""
-    if is_few:
-        return few_outcomes.waiting_halves(spark, state.lake) if waits else _NO_HALVES
-    return read_open_halves(spark, state.lake, contents) if waits or contents.halves else None
-
-
-def _contested(
-    staged: DataFrame,
-    state: RunState,
-    held: OpenHalves | pa.Table | None,
-    found: tuple[pa.Table | None, pa.Table | DataFrame | None, DataFrame | None],
-    *,
-    may_repeat: bool,
-) -> frozenset[str] | DataFrame:
-    """The ids of the updates whose id another one of their row may have, of this process or `change_id`.
-
-    Args:
-        staged: Decoded rows.
-        state: The state of the run.
-        held: What `_held_halves` gives.
-        found: The rows, and the earlier changes for them, if they are few; the earlier changes for Spark.
-        may_repeat: Whether a change may occur more than once.
-    """
-    few, few_earlier, changes = found
-    if isinstance(held, pa.Table) and few is not None:
-        return contested_here(few, held, few_earlier)
-    if isinstance(held, OpenHalves) and not may_repeat:
-        return contested_here(held.rows, held.waiting, None)
-    waiting = state.lake.rows(staged.sparkSession, PENDING_TABLE, CHANGES)
-    several = contested_ids(staged, waiting, changes, may_repeat=may_repeat)
-    return frozenset() if several.isEmpty() else several
-
-
-def _without(staged: DataFrame, contested: frozenset[str] | DataFrame) -> DataFrame:
-    """The rows without the updates that have one of these ids."""
-    if contested == frozenset():
-        return staged
-    return with_contested(staged, contested).where("NOT is_contested").drop("is_contested")
 
 
 def _outcomes_near(

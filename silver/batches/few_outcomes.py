@@ -22,12 +22,10 @@ from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.recent_rows import rows_above
 from framework.spark.local_frame import arrow_frame
-from silver.batches.contested import contested_here
 from silver.batches.outcomes import UNPAIRED, staged_columns
 from silver.changes.batch_summary import IDENTIFIED
 from silver.changes.grouping import decide_group
-from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, pair
-from silver.changes.same_position import image_cells, own_key
+from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, own_key, pair
 from silver.changes.staged_rows import (
     STAGED,
     Row,
@@ -37,7 +35,6 @@ from silver.changes.staged_rows import (
     staged_batches,
     staged_table,
 )
-from silver.values.sequence import without_tie, without_tie_sql
 
 MOST_ROWS, MOST_BYTES = 20_000, 16 * 1024 * 1024
 """Up to so many rows, and bytes in them, are few."""
@@ -48,8 +45,6 @@ IS_UNPAIRED = (pc.field("kind") == "quarantined") & (pc.field("reason") == str(R
 _PLACE = ("source", "database", "schema", "table", "sequence")
 _ORDER = ("topic", "partition", "offset", "ordinal")
 _Place = tuple[str | None, ...]
-_Side = tuple[str | None, ...]
-"""A place, and a side of an update there."""
 
 
 def are_few(rows: pa.Table) -> bool:
@@ -140,28 +135,22 @@ def pair_halves(
         return None
     to_micros = TimestampType().toInternal
     overdue = {source: to_micros(moment) for source, moment in deadlines.items() if moment is not None}
-    contested = contested_here(rows, waiting, history)
     halves = rows.filter(pc.is_valid(rows.column("half")))
     is_update = pc.and_(
         pc.equal(rows.column("kind"), pa.scalar("row")), pc.equal(rows.column("op"), pa.scalar("update"))
     )
     updates = rows.filter(pc.and_(pc.is_null(rows.column("half")), is_update))
     touched = {*column_values(halves, *_PLACE), *column_values(updates, *_PLACE)}
-    held = _plain(waiting)
     met = [
         row
-        for row in held
+        for row in _plain(waiting)
         if _place(row) in touched or _is_before(row["event_time"], overdue.get(row["source"]))
     ]
-    own = pc.is_in(updates.column("change_id"), value_set=pa.array(sorted(contested), pa.string()))
-    new = [*plain_rows(halves), *plain_rows(updates.filter(own))]
-    updates = updates.filter(pc.invert(own))
-    members = [*_with_origin(new, NEW), *_with_origin(met, PENDING)]
+    members = [*_with_origin(plain_rows(halves), NEW), *_with_origin(met, PENDING)]
     places = {_place(row) for row in members}
     here = [at for at, place in enumerate(column_values(updates, *_PLACE)) if place in places]
     members += _with_origin(_rows_at(updates, here), KNOWN)
-    shown = [_shown(row) for row in [*new, *held, *members[len(new) + len(met) :]]]
-    shown += _elsewhere(updates, places)
+    ids = [*_ids(halves), *_ids(updates), *_ids(waiting)]
     if history is not None:
         earlier = _at_positions(history, {place[-1] for place in places})
         if earlier is None:
@@ -169,8 +158,12 @@ def pair_halves(
         found = [row for row in _plain(earlier) if _place(row) in places]
         members += _with_origin([row for row in found if row["kind"] == "row"], KNOWN)
         members += _with_origin([row for row in found if row["kind"] != "row"], REFUSED)
-        shown += [_shown(row) for row in found if (row["kind"], row["op"]) == ("row", "update")]
-    several = {*shared, *_sources_with_shared_positions(shown)}
+        ids += [
+            (_place(row), row["half"], row["change_id"])
+            for row in found
+            if (row["kind"], row["op"]) == ("row", "update")
+        ]
+    several = {*shared, *_sources_with_shared_positions(ids)}
     groups: dict[_Place, list[Row]] = {}
     for row in members:
         row |= {"deadline": overdue.get(row["source"]), "is_shared": row["source"] in several}
@@ -193,48 +186,35 @@ def have_two_keys(found: Iterable[pa.Table], shared: Collection[str]) -> bool:
     return any(len(mine) > 1 for mine in keys.values())
 
 
-def _at_positions(history: pa.Table | DataFrame, positions: Collection[str | None]) -> pa.Table | None:
-    """The row changes, and the BEFORE halves that came alone, at these positions; None if they are many."""
+def _at_positions(history: pa.Table | DataFrame, sequences: Collection[str | None]) -> pa.Table | None:
+    """The row changes, and the BEFORE halves that came alone, with these sequences; None if they are many."""
     if isinstance(history, pa.Table):
-        open_rows = history.filter((pc.field("kind") == "row") | IS_UNPAIRED)
-        sequences = open_rows.column("sequence").to_pylist()
-        is_here = [sequence is not None and without_tie(sequence) in positions for sequence in sequences]
-        here = open_rows.filter(pa.array(is_here, pa.bool_()))
+        named = pa.array(sequences, pa.string()).drop_null()
+        here = history.filter(((pc.field("kind") == "row") | IS_UNPAIRED) & pc.field("sequence").isin(named))
         return here if here.num_rows <= MOST_EARLIER else None
-    wanted = arrow_frame(
-        history.sparkSession, pa.table({"_at": pa.array(positions, pa.string())}), "_at string"
+    wanted = pa.table({"sequence": pa.array(sequences, pa.string())})
+    near = history.where(f"kind = 'row' OR ({UNPAIRED})").join(
+        F.broadcast(arrow_frame(history.sparkSession, wanted, "sequence string")), "sequence", "left_semi"
     )
-    near = history.where(f"kind = 'row' OR ({UNPAIRED})").withColumn(
-        "_at", F.expr(without_tie_sql("sequence"))
-    )
-    found = staged_columns(near.join(F.broadcast(wanted), "_at", "left_semi")).limit(MOST_EARLIER + 1)
-    rows = found.toArrow()
-    return rows if rows.num_rows <= MOST_EARLIER else None
+    found = staged_columns(near).limit(MOST_EARLIER + 1).toArrow()
+    return found if found.num_rows <= MOST_EARLIER else None
 
 
-def _sources_with_shared_positions(updates: Iterable[tuple[_Side, object]]) -> set[str | None]:
+def _sources_with_shared_positions(updates: Iterable[tuple[_Place, str | None, str]]) -> set[str | None]:
     """The sources of which several updates of a table share a position.
 
     Args:
-        updates: The place and side of each half and whole update, and what distinguishes it there.
+        updates: The place, side (null for a whole update) and change of each half and update.
     """
-    found: dict[_Side, set[object]] = {}
-    for place, shown in updates:
-        found.setdefault(place, set()).add(shown)
-    return {place[0] for place, shown in found.items() if len(shown) > 1}
+    ids: dict[tuple[_Place, bool], set[str]] = {}
+    for place, half, change_id in updates:
+        ids.setdefault((place, half == "before"), set()).add(change_id)
+    return {place[0] for (place, _), found in ids.items() if len(found) > 1}
 
 
-def _shown(row: Row) -> tuple[_Side, object]:
-    """The place and side of a half, or of the AFTER image of a whole update, with its id and image."""
-    side = "before" if row["half"] == "before" else "after"
-    return (*_place(row), side), (row["change_id"], image_cells(row, side))
-
-
-def _elsewhere(updates: pa.Table, places: Collection[_Place]) -> Iterator[tuple[_Side, object]]:
-    """The same of whole updates of the batch at other places than these; their ids tell them apart."""
-    for *place, change_id in column_values(updates, *_PLACE, "change_id"):
-        if (at := tuple(place)) not in places:
-            yield (*at, "after"), change_id
+def _ids(rows: pa.Table) -> Iterator[tuple[_Place, str | None, str]]:
+    for *place, half, change_id in column_values(rows, *_PLACE, "half", "change_id"):
+        yield tuple(place), half, change_id
 
 
 def _is_before(moment: int | None, deadline: int | None) -> bool:
@@ -246,9 +226,7 @@ def _with_origin(rows: Iterable[Row], origin: str) -> list[Row]:
 
 
 def _place(row: Row) -> _Place:
-    """The table and the position of an update."""
-    *table, sequence = [row[name] for name in _PLACE]
-    return (*table, None if sequence is None else without_tie(sequence))
+    return tuple([row[name] for name in _PLACE])
 
 
 def _plain(rows: pa.Table) -> list[Row]:

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.quarantine_reasons import Reason
 from framework.spark.columns import by_source
-from silver.batches.contested import hash_of
 from silver.batches.known_runs import (
     EarlierOutcomes,
     messages_of,
@@ -30,7 +29,7 @@ from silver.changes.deduplication import deduplicate_groups
 from silver.changes.grouping import Batches
 from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, REPEATED, pair_groups
 from silver.changes.staged_rows import STAGED, STAGED_DDL
-from silver.values.sequence import epoch_part_sql, without_tie_sql
+from silver.values.sequence import epoch_part_sql
 
 _PLACE = ("source", "database", "schema", "table")
 FEW = 100_000
@@ -46,10 +45,11 @@ def coordinates() -> Column:
     return F.struct(F.coalesce("restart", F.lit(0)), "topic", "partition", "offset", "ordinal")
 
 
-def table_key(*more: str | Column) -> Column:
+def table_key(*more: str) -> Column:
     """A text that identifies the table (and more columns) of a row; nulls count as values."""
-    columns = [F.col(f"`{name}`") if isinstance(name, str) else name for name in (*_PLACE, *more)]
-    return F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
+    return F.to_json(
+        F.struct(*(F.col(f"`{name}`") for name in (*_PLACE, *more))), {"ignoreNullFields": "false"}
+    )
 
 
 def staged_columns(frame: DataFrame) -> DataFrame:
@@ -258,15 +258,13 @@ def pair_halves(
 ) -> DataFrame:
     """The outcomes of this batch's halves, and of waiting halves that have a partner now or are overdue.
 
-    So those of the updates that `with_contested` has marked, if it has. `shared` are sources whose earlier
-    batches have shown that several updates can have one position.
+    `shared` are sources whose earlier batches have shown that several updates can have one position.
 
     Most halves are paired while they are decoded. Where few are left, a small job looks for their positions,
     so that the updates of all other positions are neither grouped nor shuffled.
     """
-    is_mine = "half is not null or is_contested" if "is_contested" in staged.columns else "half is not null"
-    halves = staged.where(is_mine).drop("is_contested")
-    updates = staged.where(f"kind = 'row' and op = 'update' and not ({is_mine})").drop("is_contested")
+    halves = staged.where("half is not null")
+    updates = staged.where("half is null and kind = 'row' and op = 'update'")
     waiting = staged_columns(pending)
     few = _few_open_halves(halves.unionByName(waiting))
     grouped = (rows.withColumn("_group", table_key("sequence")) for rows in (halves, updates, waiting))
@@ -286,10 +284,9 @@ def pair_halves(
     places = open_halves.select("_group").distinct()
     members = open_halves.unionByName(updates.join(places, "_group", "left_semi").select(halves.columns))
     if known is not None:
-        at_position = table_key(F.expr(without_tie_sql("sequence")).alias("sequence"))
         earlier = (
             staged_columns(known.where("kind = 'row'"))
-            .withColumn("_group", at_position)
+            .withColumn("_group", table_key("sequence"))
             .withColumn("origin", F.lit(KNOWN))
         )
         earlier = earlier.join(places, "_group", "left_semi").select(halves.columns)
@@ -345,7 +342,7 @@ def _sources_with_shared_positions(rows: DataFrame) -> DataFrame:
     is_before = F.col("half").eqNullSafe(F.lit("before"))
     sides = {"before": is_before, "after": ~is_before}
     ends = [
-        end(F.when(side, F.struct("change_id", hash_of(name)))).alias(f"{name}_{end.__name__}")
+        end(F.when(side, F.col("change_id"))).alias(f"{name}_{end.__name__}")
         for name, side in sides.items()
         for end in (F.min, F.max)
     ]

@@ -8,8 +8,7 @@ from typing import Any
 
 from framework.contracts.events import Half
 from silver.changes.change_id import change_id
-from silver.changes.pairing import merge_halves
-from silver.changes.same_position import images_of, own_key
+from silver.changes.pairing import merge_halves, own_key
 from silver.changes.staged_rows import Row
 from silver.decoding.encoding_modes import evidence_text
 
@@ -69,7 +68,7 @@ def _adjacent_pairs(rows: Sequence[Row | None], places: Sequence[int]) -> Iterat
 def _note_shared_position(halves: Sequence[Row]) -> None:
     """Note as evidence on the halves of a position that they are of several updates, if they are."""
     sides = {row["half"] for row in halves}
-    if len(halves) > len(sides) and len({(row["change_id"], *images_of(row)) for row in halves}) > len(sides):
+    if len(halves) > len(sides) and len({(row["half"], row["change_id"]) for row in halves}) > len(sides):
         for row in halves:
             row["evidence"] = SHARED_POSITIONS
 

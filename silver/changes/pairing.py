@@ -20,8 +20,6 @@ from framework.contracts.quarantine_reasons import Reason
 from framework.text.formatting import quantity
 from silver.changes.change_id import key_values
 from silver.changes.grouping import Batches, decide_groups
-from silver.changes.repeated_halves import SeenImages, halves_by_key, parts_of
-from silver.changes.same_position import image_cells, own_key, tell_apart
 from silver.changes.staged_rows import DuplicateReason, Row, as_duplicate, as_refused
 
 NEW, PENDING, KNOWN, REFUSED, REPEATED = "new", "pending", "known", "refused", "repeated"
@@ -56,59 +54,39 @@ def pair(members: Iterable[Row]) -> list[Row]:
     released). `is_shared` is true where several updates of the source share a position.
     """
     ordered = sorted(map(_with_own_time, members), key=_coordinates)
-    known = [row for row in ordered if row["origin"] == KNOWN and row["op"] == Op.UPDATE]
-    updates = [row for row in ordered if row["origin"] == NEW and row["half"] is None]
-    whole = [row for row in [*known, *updates] if row["half"] is None]
-    results = {image_cells(row, "after") for row in updates}
-    completed = {row["change_id"] for row in known if row["half"] is None}
-    released = [
-        row
-        for row in known
-        if row["half"] == Half.AFTER
-        and row["change_id"] not in completed
-        and image_cells(row, "after") not in results
-    ]
-    seen = SeenImages.of(known, updates)
-    befores = [
-        row
-        for row in ordered
-        if row["origin"] == REFUSED and ("before", image_cells(row, "before")) not in seen.every | seen.whole
-    ]
-    seen.add_lone(befores)
+    known = [row for row in ordered if row["origin"] == KNOWN]
     outcomes: list[Row] = []
+    seen = {
+        (side, _image(row, side))
+        for row in known
+        if row["op"] == Op.UPDATE
+        for side in _SIDES
+        if row[side] is not None
+    }
+    befores = [
+        row for row in ordered if row["origin"] == REFUSED and ("before", _image(row, "before")) not in seen
+    ]
     afters: list[Row] = []
-    certain: list[tuple[Row, Row]] = []
-    halves = [row for row in ordered if row["half"] is not None and row["origin"] in (NEW, PENDING)]
-    parts = [*parts_of(halves, whole), *([row] for row in updates)]
-    parts.sort(key=lambda part: (all(row["origin"] != PENDING for row in part), _coordinates(part[0])))
-    for part in parts:
-        if part[0]["half"] is None:
-            seen.add_pair(part[0], part[0])
-            continue
-        judged = seen.judge(part)
-        outcomes.extend(map(_as_repeated, judged.repeats))
-        certain.extend(judged.couples)
-        for row in judged.others:
-            (befores if row["half"] == Half.BEFORE else afters).append(row)
-    with_both = [row for row in whole if row["before"] is not None and row["after"] is not None]
-    with_both += [merge_halves(before, after) for before, after in certain]
-    couples, befores, afters = _match(befores, afters + released, with_both)
-    merged = [merge_halves(before, after) for before, after in [*certain, *couples]]
-    alone = _unmatched(befores, afters)
-    changed = [row for row in [*merged, *alone] if row["kind"] == "row" and row["origin"] != KNOWN]
-    others = [row for row in [*merged, *alone] if row["kind"] != "row" or row["origin"] == KNOWN]
-    return [*outcomes, *others, *tell_apart(known, updates, changed, _waiting(afters, alone))]
-
-
-def _waiting(afters: Iterable[Row], alone: Iterable[Row]) -> list[Row]:
-    """The AFTER halves without a partner that go on waiting, by the outcomes of those that are alone."""
-    settled = {_coordinates(row) for row in alone if row["kind"] != "half"}
-    return [row for row in afters if row["origin"] != KNOWN and _coordinates(row) not in settled]
-
-
-def _as_repeated(row: Row) -> Row:
-    settled = str(DuplicateReason.UPDATE_COMPLETE) if row["origin"] == PENDING else None
-    return {**as_duplicate(row), "reason": settled, "detail": None}
+    seen |= {("before", _image(row, "before")) for row in befores}
+    for row in sorted(
+        (r for r in ordered if r["origin"] in (NEW, PENDING)), key=lambda r: r["origin"] != PENDING
+    ):
+        side, halves = ("before", befores) if row["half"] == Half.BEFORE else ("after", afters)
+        if (side, _image(row, side)) in seen:
+            settled = str(DuplicateReason.UPDATE_COMPLETE) if row["origin"] == PENDING else None
+            outcomes.append({**as_duplicate(row), "reason": settled, "detail": None})
+        else:
+            seen.add((side, _image(row, side)))
+            halves.append(row)
+    completed = {row["change_id"] for row in known if row["half"] is None}
+    released = [row for row in known if row["half"] == Half.AFTER and row["change_id"] not in completed]
+    whole = [
+        row for row in known if row["half"] is None and row["before"] is not None and row["after"] is not None
+    ]
+    couples, befores, afters = _match(befores, afters + released, whole)
+    outcomes.extend(merge_halves(before, after) for before, after in couples)
+    outcomes.extend(_unmatched(befores, afters))
+    return outcomes
 
 
 def _with_own_time(row: Row) -> Row:
@@ -131,6 +109,11 @@ def _coordinates(row: Row) -> tuple[Any, ...]:
     return (row["topic"], row["partition"], row["offset"], row["ordinal"])
 
 
+def _image(row: Row, side: str) -> frozenset[tuple[str, str | None]] | None:
+    """The image of one side as a hashable value."""
+    return None if row[side] is None else frozenset(row[side].items())
+
+
 def _match(
     befores: list[Row], afters: list[Row], known: list[Row]
 ) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
@@ -139,29 +122,16 @@ def _match(
     `known` are whole updates at the position: they show that several updates share it.
     """
     couples: list[tuple[Row, Row]] = []
-    reverse: list[tuple[Row, Row]] = []
     of_key, partners = _by_key(befores), _by_key(afters)
-    paired = halves_by_key(row for row in known if not _changes_key(row))
+    paired = _halves_by_key(known)
     for key, rivals in of_key.items():
         same, others = partners.get(key, []), paired.get(key, [])
         if len(same) == 1 and len(rivals) == 1 and not others:
-            is_behind = _comes_first(same[0], rivals[0])
-            (reverse if is_behind else couples).append((rivals[0], same[0]))
+            couples.append((rivals[0], same[0]))
         elif same:
             couples.extend(_in_order([*rivals, *same], others))
-    has_lone = not of_key.keys() <= partners.keys()
-    couples.extend(couple for couple in reverse if not has_lone or all(map(_has_waited, couple)))
     couples.extend(_key_changes(*_without(couples, befores, afters), known, is_alone=not couples))
     return couples, *_without(couples, befores, afters)
-
-
-def _comes_first(after: Row, before: Row) -> bool:
-    """Whether an AFTER half is before a BEFORE half of its key in one partition, where writers send it last.
-
-    Then it may be that of a change of the key, and the BEFORE half that of an update behind it: they wait
-    where a BEFORE half of another key has no partner.
-    """
-    return _coordinates(after)[:2] == _coordinates(before)[:2] and after["offset"] < before["offset"]
 
 
 def _without(
@@ -201,10 +171,16 @@ def _has_waited(half: Row) -> bool:
     return half["origin"] in (KNOWN, REFUSED) or _is_overdue(half)
 
 
-def _changes_key(update: Row) -> bool:
-    """Whether a whole update gives its row another key."""
-    before, after = (key_values(update["keys"], update[side]) for side in _SIDES)
-    return before != after
+def _halves_by_key(known: list[Row]) -> dict[object, list[tuple[Any, ...]]]:
+    """The coordinates and sides of the halves of whole updates, by the values of their keys."""
+    found: dict[object, list[tuple[Any, ...]]] = {}
+    for row in known:
+        for side, image in ((Half.AFTER, row["after"]), (Half.BEFORE, row["before"])):
+            at = row if side is Half.AFTER else row["paired_with"] or row
+            found.setdefault(key_values(row["keys"], image), []).append(
+                (at["topic"], at["partition"], at["offset"], str(side))
+            )
+    return found
 
 
 def _in_order(halves: list[Row], known: list[tuple[Any, ...]]) -> list[tuple[Row, Row]]:
@@ -236,10 +212,7 @@ def _by_key(rows: list[Row]) -> dict[object, list[Row]]:
 
 
 def _unmatched(befores: list[Row], afters: list[Row]) -> list[Row]:
-    of_key, partners = _by_key(befores), _by_key(afters)
-    both = [(of_key[key], partners[key]) for key in of_key if key in partners]
-    is_in_reverse = any(len(b) == len(a) == 1 and _comes_first(a[0], b[0]) for b, a in both)
-    if len(befores) == len(afters) and both and not is_in_reverse:
+    if len(befores) == len(afters) and not _by_key(befores).keys().isdisjoint(_by_key(afters)):
         detail = (
             f"{len(befores)} before and {quantity(len(afters), 'after half', 'after halves')}"
             " share one position and no key tells them apart"
@@ -276,6 +249,11 @@ def _unmatched(befores: list[Row], afters: list[Row]) -> list[Row]:
 
 def _is_overdue(row: Row) -> bool:
     return row["deadline"] is not None and row["since"] is not None and row["since"] < row["deadline"]
+
+
+def own_key(half: Row) -> tuple[str | None, ...] | None:
+    """The values of the key in a half's image; None for tables without a key."""
+    return key_values(half["keys"], half["before"] if half["after"] is None else half["after"])
 
 
 def merge_halves(before: Row, after: Row) -> Row:

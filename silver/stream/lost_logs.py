@@ -34,7 +34,6 @@ from silver.batches.run_state import RunState
 from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.stream import repair_log
 from silver.stream.resume import last_batch_id
-from silver.values.sequence import without_tie_sql
 
 TABLES = (REPAIRS_TABLE, ENCODINGS_TABLE, PARTITIONS_TABLE)
 
@@ -150,7 +149,6 @@ def _with_shared_positions(spark: SparkSession, lake: Lakehouse, sources: Sequen
     halves = lake.rows(spark, PENDING_TABLE, CHANGES)
     rows, waiting = (frame.select(*place, "half", "change_id") for frame in (updates, halves))
     rows = rows.unionByName(waiting).where(F.col("source").isin(*sources) & F.col("sequence").isNotNull())
-    rows = rows.withColumn("sequence", F.expr(without_tie_sql("sequence")))
     grouped = rows.groupBy(*place, F.col("half").eqNullSafe(F.lit("before")))
     several = grouped.agg(F.min("change_id").alias("first"), F.max("change_id").alias("last"))
     found = several.where("first <> last").select("source").distinct().collect()

@@ -74,12 +74,6 @@ def reached_position(sequence: str, position: str | None) -> str:
     return sequence if sequence == position else sequence.rsplit(".", _TIE_PARTS)[0]
 
 
-def without_tie(sequence: str) -> str:
-    """The sequence without its tie-breaker, as `without_tie_sql`."""
-    parts = sequence.rsplit(".", _TIE_PARTS)
-    return sequence if len(parts) <= _TIE_PARTS or _is_number_part(parts[1]) else parts[0]
-
-
 def after_position(sequence: str) -> str:
     """The sequence after all changes at or below a position, and before all others."""
     return sequence.removesuffix(BEHIND) + BEHIND

@@ -15,7 +15,6 @@ from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_schemas import CHANGES
 from framework.spark.local_frame import arrow_frame
 from silver.batches import few_outcomes, outcomes
-from silver.batches.contested import contested_here, contested_ids, with_contested
 from silver.batches.few_outcomes import mark_duplicates, pair_halves
 from silver.batches.known_runs import EarlierOutcomes
 from silver.changes.staged_rows import STAGED, STAGED_DDL, Row, as_refused, plain_rows, staged_table
@@ -98,10 +97,9 @@ def test_halves_are_paired_as_spark_pairs_them(spark: SparkSession, has_history:
             rows.extend(more)
     shared = {f"feed{number}" for number in range(0, 200, 7)}
     staged, history = staged_table(batch), frame(spark, earlier) if has_history else None
-    decoded, held = arrow_frame(spark, staged, STAGED_DDL), frame(spark, waiting)
-    ids = contested_ids(decoded, held, history, may_repeat=True)
-    assert {row["change_id"] for row in ids.collect()} == contested_here(staged, changes(waiting), history)
-    by_spark = outcomes.pair_halves(with_contested(decoded, ids), held, history, deadlines, shared)
+    by_spark = outcomes.pair_halves(
+        arrow_frame(spark, staged, STAGED_DDL), frame(spark, waiting), history, deadlines, shared
+    )
     found = pair_halves(staged, changes(waiting), history, deadlines, shared)
     assert found is not None
     assert comparable(found) == comparable(by_spark.toArrow())

@@ -19,7 +19,6 @@ from framework.contracts.full_loads import epoch_part
 from framework.contracts.table_schemas import CHANGES
 from silver.batches import few_outcomes
 from silver.batches.contents import Contents, contents_of_summaries
-from silver.batches.contested import contested_here, without_updates
 from silver.batches.few_pending import after_batch
 from silver.batches.partition_progress import PartitionProgress, blocks_in, plan_of
 from silver.batches.staged_files import rows_of_batch
@@ -66,14 +65,12 @@ class Silver:
         last = None if not newest else datetime.fromtimestamp(max(newest) / 1_000_000, UTC)
         overdue = {"feed": None if last is None else last - self.timeout}
         history = self._history(contents, overdue["feed"])
-        known = None if history is None else staged_table(history)
-        rows = staged_table(staged)
-        contested = contested_here(rows, self.waiting, known) if self.plan.format.halves else ()
-        whole = [row for row in plain_rows(without_updates(rows, contested)) if row["half"] is None]
+        whole = [row for row in staged if row["half"] is None]
         found = self._without_repeats(whole, history, contents)
         if self.plan.format.halves:
             shared = {"feed" for row in self.rows if row["evidence"] == SHARED_POSITIONS}
-            paired = few_outcomes.pair_halves(rows, self.waiting, known, overdue, shared)
+            known = None if history is None else staged_table(history)
+            paired = few_outcomes.pair_halves(staged_table(staged), self.waiting, known, overdue, shared)
             assert paired is not None
             found += plain_rows(paired)
         outcomes = staged_table(found)
