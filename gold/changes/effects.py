@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from gold.schema.casting import typed_key
-from gold.schema.cell_readings import read_image, readings_of
+from gold.schema.cell_readings import read_column
 from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.lineage import START, Lineage, Segment
 
@@ -127,11 +127,9 @@ def _with_names(rows: DataFrame, namings: Mapping[int, ColumnNaming], number: Co
     names = _spans({at: {n: t or "" for n, t in naming.names.items()} for at, naming in namings.items()})
     added = _values_at(_spans({at: naming.defaults for at, naming in namings.items()}), number)
     before, after = _renamed(F.col("before"), names, number), _renamed(F.col("after"), names, number)
-    if any(naming.readings or naming.schema_readings for naming in namings.values()):
-        by_naming = _values_at(_spans({at: naming.readings for at, naming in namings.items()}), number)
-        schema_id = F.col("schema_id") if "schema_id" in rows.columns else None
-        readings = readings_of(namings, by_naming, number, schema_id)
-        before, after = read_image(before, readings), read_image(after, readings)
+    if any(naming.readings for naming in namings.values()):
+        readings = _values_at(_spans({at: naming.readings for at, naming in namings.items()}), number)
+        before, after = _read(before, readings), _read(after, readings)
     is_whole = ~F.coalesce(F.col("partial"), F.lit(False))
     return rows.withColumns(
         {
@@ -219,9 +217,7 @@ def _last_step(steps: Column, most: int) -> Column:
 
 def _content(naming: ColumnNaming) -> object:
     """Equal for namings that name all columns alike."""
-    parts = (naming.names, naming.defaults, naming.readings)
-    own = {(of, *read) for of, readings in naming.schema_readings.items() for read in readings.items()}
-    return (*(frozenset(part.items()) for part in parts), frozenset(own))
+    return tuple(frozenset(each.items()) for each in (naming.names, naming.defaults, naming.readings))
 
 
 def _spans(values: Mapping[int, Mapping[str, str]]) -> Column:
@@ -259,6 +255,10 @@ def _renamed(image: Column, names: Column, number: Column) -> Column:
     return F.transform_keys(
         F.map_filter(image, lambda name, _: today(name) != ""), lambda name, _: today(name)
     )
+
+
+def _read(image: Column, readings: Column) -> Column:
+    return F.transform_values(image, lambda name, text: read_column(text, F.try_element_at(readings, name)))
 
 
 def overlay(base: Column, image: Column) -> Column:

@@ -94,21 +94,18 @@ def current_changes(
     found = []
     for naming, row in _rows_of_table(changes, source, lineage):
         own, before, after = namings[naming], _image(row["before"]), _image(row["after"])
-        readings = {**own.readings, **own.schema_readings.get(row["schema_id"], {})}
         images = {
-            "before": None if before is None else _renamed(before, own, readings, has_defaults=True),
-            "after": None
-            if after is None
-            else _renamed(after, own, readings, has_defaults=not row["partial"]),
+            "before": None if before is None else _renamed(before, own, has_defaults=True),
+            "after": None if after is None else _renamed(after, own, has_defaults=not row["partial"]),
         }
         found.append({**row, **images, "event_time": in_utc(row["event_time"])})
     return found
 
 
-def _renamed(image: Image, naming: ColumnNaming, readings: Mapping[str, str], *, has_defaults: bool) -> Image:
+def _renamed(image: Image, naming: ColumnNaming, *, has_defaults: bool) -> Image:
     today = {naming.current_name(name): value for name, value in image.items()}
     own = {
-        name: None if value is None else read_text(value, readings.get(name))
+        name: None if value is None else read_text(value, naming.readings.get(name))
         for name, value in today.items()
         if name is not None
     }

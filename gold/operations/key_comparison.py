@@ -262,7 +262,7 @@ class _Comparison:
         task, state, layout = self.task, self.state, self.layout
         lineage = match_case(task.lineage, state.profile.evidence)
         names = namings_for(lineage, task.settings.schema_policy, state.profile, state.columns)
-        names = with_readings(names, state.columns, state.profile.evidence, {}, lineage)
+        names = with_readings(names, state.columns, state.profile.evidence)
         rows = with_current_names(table_rows(self.changes, task.source, lineage), lineage, names)
         if self.since < 0:
             former, is_partial = (

@@ -57,7 +57,7 @@ def refuse_failing_rows(rows: DataFrame, layout: Layout, rules: Sequence[Rule], 
         if "is_deleted" in rows.columns
         else rows.where("is_upsert")
     )
-    kinds = {column.name: column.read_as for column in layout.columns}
+    kinds = {column.name: column.type for column in layout.columns}
     known = [rule for rule in rules if all(name in kinds for name in rule.columns)]
     for rule in rules:
         if rule not in known:

@@ -42,7 +42,6 @@ from gold.planning.rebuild import (
     rebuild_for_former_key,
     rebuild_for_layout,
     rebuild_for_names,
-    rebuild_for_readings,
     refuse_large,
 )
 from gold.planning.recorded_measures import NotMeasured, recorded_measurements
@@ -52,7 +51,7 @@ from gold.planning.task import Task
 from gold.planning.tracked_columns import tracked_columns
 from gold.planning.unknown_keys import unknown_key_column, values_unknown
 from gold.schema.case_matching import match_case
-from gold.schema.cell_readings import with_mixed, with_readings
+from gold.schema.cell_readings import with_readings
 from gold.schema.columns import (
     ColumnNaming,
     ColumnOrder,
@@ -178,13 +177,12 @@ def make_plan(
     known, columns = columns, frozen_columns(task, namings, columns)
     kept = {column.name for column in columns}
     left_out = tuple(column.name for column in known if column.name not in kept)
+    namings = with_readings(namings, columns, profile.evidence)
     keys = table_key(task, profile, namings, columns)
     unknown = unknown_key_column(task, lineage, profile, keys)
     if unknown is not None and not task.is_read_only:
         raise values_unknown(task, unknown, keys)
     keys = keys if unknown is None else stored_key(task, namings, kept)
-    columns = with_mixed(columns, shown, keys)
-    namings = with_readings(namings, columns, profile.evidence, schemas, lineage)
     if keys and keys != profile.keys:
         profile, batch_profile = _with_any_key_change(profile), _with_any_key_change(batch_profile)
     refuse_case_twins(task, columns)
@@ -196,7 +194,6 @@ def make_plan(
         fresh
         or rebuild_for_layout(state, layout)
         or rebuild_for_names(task, namings)
-        or rebuild_for_readings(layout, evidence_by_column(state.profile.evidence, namings))
         or rebuild_for_former_key(state, batch_profile, namings, keys)
     )
     refuse_large(task, rebuild)

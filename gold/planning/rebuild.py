@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
@@ -21,11 +21,10 @@ from gold.changes.profile import Profile, namings_for
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task, folder_of
 from gold.schema.case_matching import match_case
-from gold.schema.cell_readings import read_otherwise
 from gold.schema.columns import ColumnNaming
 from gold.schema.layout import Layout
 from gold.schema.lineage import ColumnAction, Lineage
-from gold.schema.type_inference import ColumnEvidence, can_widen
+from gold.schema.type_inference import can_widen
 
 FAILED_REBUILD = "a rebuild that failed"
 """The value of `built_with` after a failed rebuild: the next run rebuilds the table again."""
@@ -340,15 +339,6 @@ def rebuild_for_layout(state: TableState, layout: Layout) -> Rebuild | None:
         if column.name in layout.keys or state.bad_values:
             wider = wider or Rebuild(RebuildReason.WIDER_TYPE, text)
     return wider
-
-
-def rebuild_for_readings(layout: Layout, applied: Mapping[str, ColumnEvidence]) -> Rebuild | None:
-    """The rebuild for a column whose applied texts or bytes are read in another way beside the new ones.
-
-    `applied` is what the applied rows show of each column, by current name.
-    """
-    name = read_otherwise(layout.columns, applied, layout.keys)
-    return None if name is None else Rebuild(RebuildReason.TYPE_CHANGE, f"{name} has values of another type")
 
 
 def rebuild_for_names(task: Task, namings: Sequence[ColumnNaming]) -> Rebuild | None:

@@ -18,8 +18,6 @@ from gold.schema.kept_digits import FEW_DIGITS, is_rounded, may_be_rounded
 TIMES = ("timestamp", "timestamp_ntz")
 IMPRECISE = (*TIMES, *FEW_DIGITS)
 """The types whose cells may be listed although they fit (`is_imprecise`)."""
-NO_TEXT = "\0base64 "
-"""What the text of bytes begins with that are no text, in a column of texts and bytes (`utf8`)."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 # Patterns end in \z: in Java, $ also matches before a line break at the end, which Spark's casts then trim.
 _FLOAT = r"^(-?(\d+(\.\d*)?([eE][+-]?\d+)?|Infinity)|NaN)\z"
@@ -34,8 +32,6 @@ def typed(text: Column, kind: str) -> Column:
     """
     if kind == "string":
         return text
-    if kind == "utf8":
-        return F.when(~text.startswith(NO_TEXT), text)
     if kind == "boolean":
         return F.when(text == "true", F.lit(True)).when(text == "false", F.lit(False))
     if kind in TIMES:

@@ -35,18 +35,16 @@ class ColumnNaming:
         names: The current name of each column whose name has changed; None for a removed column.
         defaults: The constant defaults of columns added later, by current name.
         readings: How cells are read whose column had another type then, by current name (`cell_readings`).
-        schema_readings: The same of mixed columns, in rows of each schema, by its id.
     """
 
     names: Mapping[str, str | None] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
     readings: Mapping[str, str] = field(default_factory=dict)
-    schema_readings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def keeps_images(self) -> bool:
         """Whether images are today as they were sent."""
-        return not (self.names or self.defaults or self.readings or self.schema_readings)
+        return not (self.names or self.defaults or self.readings)
 
     def current_name(self, name: str) -> str | None:
         """The current name of a column of these rows; None where the column is removed."""
@@ -58,19 +56,12 @@ class TableColumn:
     """A column of a replica: its current name in the source, its type, and what the source says of it.
 
     `declared` is the source's own type text, `comment` the source's comment; None where there is none.
-    `is_mixed`: its cells are read by the type that their own row declares (`cell_readings.with_mixed`).
     """
 
     name: str
     type: str
     declared: str | None
     comment: str | None = None
-    is_mixed: bool = field(default=False, compare=False)
-
-    @property
-    def read_as(self) -> str:
-        """What the texts of its cells are read as: its type, or `utf8` where bytes may be no text."""
-        return "utf8" if self.is_mixed and self.type == "string" else self.type
 
 
 @dataclass(frozen=True, slots=True)

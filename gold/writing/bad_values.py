@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from framework.contracts.ddl_actions import TableName
 from framework.errors import MainstemError
 from gold.changes.wide_images import WIDE, with_texts
-from gold.schema.casting import NO_TEXT, fault, typed_key
+from gold.schema.casting import fault, typed_key
 from gold.schema.columns import TableColumn
 from gold.schema.layout import Layout
 
@@ -56,7 +56,7 @@ def list_faults(changes: DataFrame, layout: Layout, *, has_other_keys: bool) -> 
         layout: The table's columns.
         has_other_keys: Images may lack key columns that were not part of the key then.
     """
-    kinds = {c.name: c.read_as for c in layout.columns}
+    kinds = {c.name: c.type for c in layout.columns}
     if not layout.keys and all(kind == "string" for kind in kinds.values()):
         return Faults()
     tests = _cells(layout)
@@ -94,13 +94,13 @@ def is_faulty(layout: Layout) -> Column | None:
     image = _image()
     tests = [F.coalesce(~F.map_contains_key(image, F.lit(name)), F.lit(True)) for name in layout.keys]
     for column in layout.columns:
-        if column.read_as != "string":
+        if column.type != "string":
             text = F.try_element_at(image, F.lit(column.name))
             is_key = column.name in layout.keys
             tests.append(
-                text.isNotNull() & typed_key(text, column.read_as).isNull()
+                text.isNotNull() & typed_key(text, column.type).isNull()
                 if is_key
-                else fault(text, column.read_as).isNotNull()
+                else fault(text, column.type).isNotNull()
             )
     return reduce(lambda a, b: a | b, tests, F.lit(False))
 
@@ -126,7 +126,7 @@ def refuse(changes: DataFrame, layout: Layout, table: TableName) -> None:
         .first()
     )
     if first is not None:
-        kind = next(c.read_as for c in layout.columns if c.name == first["column"])
+        kind = next(c.type for c in layout.columns if c.name == first["column"])
         raise MainstemError(
             "BAD_VALUE",
             found=f"column {first['column']!r}: a text that is no {kind}",
@@ -141,12 +141,12 @@ def _image() -> Column:
 
 
 def _tested_columns(layout: Layout) -> list[TableColumn]:
-    return [c for c in layout.columns if c.name not in layout.keys and c.read_as != "string"]
+    return [c for c in layout.columns if c.name not in layout.keys and c.type != "string"]
 
 
 def _cells(layout: Layout) -> list[Column]:
     return [
-        _cell(c.name, _as_sent(F.col(f"t{i}"), c), fault(F.col(f"t{i}"), c.read_as))
+        _cell(c.name, F.col(f"t{i}"), fault(F.col(f"t{i}"), c.type))
         for i, c in enumerate(_tested_columns(layout))
     ]
 
@@ -156,15 +156,6 @@ def _faulty_cells(changes: DataFrame, layout: Layout, tests: list[Column]) -> Da
     each = F.explode(F.filter(F.array(*tests), lambda e: e["reason"].isNotNull())).alias("e")
     texts = with_texts(images, "image", [c.name for c in _tested_columns(layout)])
     return texts.select("change_id", "sequence", each).select("change_id", "sequence", "e.*")
-
-
-def _as_sent(text: Column, column: TableColumn) -> Column:
-    """The text as silver has it where it does not fit."""
-    if column.read_as != "utf8":
-        return text
-    return F.when(text.startswith(NO_TEXT), text.substr(F.lit(len(NO_TEXT) + 1), F.length(text))).otherwise(
-        text
-    )
 
 
 def _cell(name: str, text: Column, reason: Column) -> Column:

@@ -15,5 +15,5 @@ def with_cells(
 ) -> DataFrame:
     """Adds the typed source columns c0… of an image, and h0…: whether the image `marked` has each of them."""
     spread = with_texts(frame, image, [c.name for c in layout.columns], marked=marked)
-    cells = [typed(F.col(f"t{i}"), c.read_as).alias(f"c{i}") for i, c in enumerate(layout.columns)]
+    cells = [typed(F.col(f"t{i}"), c.type).alias(f"c{i}") for i, c in enumerate(layout.columns)]
     return spread.select(*frame.columns, *cells, *(f"h{i}" for i in range(len(layout.columns)) if marked))

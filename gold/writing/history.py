@@ -203,7 +203,7 @@ def _drop_untracked(all_effects: DataFrame, layout: Layout, track: Sequence[str]
     Texts are compared where a value does not fit its column, and in columns that the layout does not have.
     The first change of a key and one after a delete have nothing to be compared with: they stay.
     """
-    kinds = {column.name: column.read_as for column in layout.columns}
+    kinds = {column.name: column.type for column in layout.columns}
     cells = F.struct(*(_watched(name, kinds.get(name)).alias(f"w{i}") for i, name in enumerate(track)))
     marked = all_effects.withColumn("_watched", F.when(F.col("is_upsert"), cells))
     was = F.lag("_watched").over(by_key(key_names(len(layout.keys))))

@@ -86,12 +86,12 @@ def plain_cells(rows: DataFrame, layout: Layout) -> DataFrame:
     cells = texts.select(
         "*",
         *(
-            (typed_key if i in keys else typed)(F.col(f"t{i}"), column.read_as).alias(f"c{i}")
+            (typed_key if i in keys else typed)(F.col(f"t{i}"), column.type).alias(f"c{i}")
             for i, column in columns
         ),
     )
     is_bad = reduce(lambda one, other: one | other, (_is_lost(i) for i in keys), ~F.col("has_key"))
-    tests = [_is_lost(i) for i, column in columns if column.read_as != "string"]
+    tests = [_is_lost(i) for i, column in columns if column.type != "string"]
     tests += [
         F.coalesce(may_be_imprecise(F.col(f"t{i}"), column.type), F.lit(False))
         for i, column in columns

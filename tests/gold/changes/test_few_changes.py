@@ -130,13 +130,6 @@ def test_few_changes_have_the_current_names_that_spark_gives(
     lineage = replace(LINEAGE, column_changes=tuple(zip(("3", "3", "6"), actions, strict=True)))
     for reused in ((), ("n",)):
         namings = column_namings(lineage, policy, reused)
-        if reused:
-            readings = {
-                "declared": {"o": "bytes of text"},
-                "texts": {"o": "text of bytes", "id": "text of time"},
-            }
-            own = {"n": "midnight"}
-            namings = tuple(replace(each, readings=own, schema_readings=readings) for each in namings)
         many = with_current_names(table_rows(frame, "feed", lineage), lineage, namings).collect()
         few = current_changes(frame.toArrow(), "feed", lineage, namings)
         assert {row["change_id"]: row for row in few} == {row["change_id"]: _cells(row) for row in many}
