@@ -93,49 +93,37 @@ def _retyped(cursor: Cursor, name: str) -> list[Action]:
         raise cursor.unsupported()
     if cursor.take("COLLATE"):
         cursor.path()
-    if cursor.take("USING") and not _is_plain_cast(cursor, name, declared):
+    if cursor.take("USING") and not _is_plain_cast(cursor, name):
         raise UnsupportedDdl(f"the values of {name} change by an expression")
     if cursor.word() == "SET":
         cursor.skip_clause()
     return [ChangeType(name, type_of_ddl(declared, cursor.dialect), declared)]
 
 
-def _is_plain_cast(cursor: Cursor, name: str, declared: str) -> bool:
-    """Whether the expression here is the column itself, cast to the declared type or not at all.
-
-    The cursor goes past it. Another type on the way may cut values, except text, which holds them all.
-    """
+def _is_plain_cast(cursor: Cursor, name: str) -> bool:
+    """Whether the expression here is the column itself, cast or not; the cursor goes past it."""
     start = cursor.i
     cursor.skip_clause()
     inner = cursor.between(start, cursor.i)
     while inner.word() == "(" and inner.closing(inner.i) == inner.end - 1:
         inner = inner.group()
-    casts: list[str | None] = []
     if inner.at("CAST", "("):
         inner.i += 1
         inner = inner.group()
-        if not inner.is_name() or inner.name() != name or not inner.take("AS"):
-            return False
-        casts.append(read_type(inner))
-    else:
-        while inner.take("("):
-            pass
-        if not inner.is_name() or inner.name() != name:
-            return False
-        while inner.take(")"):
-            pass
-        while inner.take(":", ":"):
-            casts.append(read_type(inner))
-            inner.take(")")
-    *former, last = casts or [declared]
-    is_whole = all(kind is not None and kind.lower() == "text" for kind in former)
-    return inner.is_end() and is_whole and last is not None and _is_same_type(last, declared, cursor.dialect)
-
-
-def _is_same_type(cast: str, declared: str, dialect: str) -> bool:
-    """Whether a value that is cast to one type, and then to the declared one, is cut by the latter alone."""
-    if cast.lower() == declared.lower():
-        return True
-    found = type_of_ddl(cast, dialect)
-    has_name = declared.lower().split("(")[0].strip() == cast.lower()
-    return "(" not in cast and (has_name or (found is not None and found == type_of_ddl(declared, dialect)))
+        return (
+            inner.is_name()
+            and inner.name() == name
+            and inner.take("AS")
+            and read_type(inner) is not None
+            and inner.is_end()
+        )
+    while inner.take("("):
+        pass
+    if not inner.is_name() or inner.name() != name:
+        return False
+    while inner.take(")"):
+        pass
+    while inner.take(":", ":"):
+        read_type(inner)
+        inner.take(")")
+    return inner.is_end()
