@@ -93,8 +93,6 @@ class RowChange(Struct, frozen=True):
         is_time: This position is only a time, where others of the format may be more: several changes can
             share it, and the source's order may be another one.
         is_shared: Several changes can share this position, which is a place in the source's log.
-        is_rarely_shared: The same, but hardly ever do several changes of a row share it: the id is made as if
-            it identified the change, and only those that share it are told apart by what they say.
         is_of_record: This position is that of a record or a transaction, which may hold several equal rows
             of this table without a key. Rows of a snapshot (READ) are always taken so.
         event_time: Microseconds since the epoch; None where the feed has none.
@@ -126,7 +124,6 @@ class RowChange(Struct, frozen=True):
     server: str | None = None
     is_time: bool = False
     is_shared: bool = False
-    is_rarely_shared: bool = False
     evidence: tuple[str, ...] = ()
     is_of_record: bool = False
     identity: tuple[str, ...] | None = None

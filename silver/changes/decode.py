@@ -342,8 +342,7 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
         identity = _identity(event, position, epoch, is_time=is_time)
         is_place = not is_time or (block is None and identity == position)
         is_of_record = event.is_of_record or (event.op is Op.READ and not event.keys)
-        is_shared = event.is_shared or event.is_rarely_shared or is_of_record
-        is_tied = position is None or not is_place or is_shared
+        is_tied = position is None or not is_place or event.is_shared or is_of_record
         sequence = tied(position, epoch, tie) if is_tied else position
         row = decoded_row(message, ordinal, event, (fmt.name, "row", epoch, position, sequence, block))
         row["op"] = OPS[event.op]
@@ -377,12 +376,11 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
 def _identity(change: RowChange, position: str | None, epoch: int, *, is_time: bool) -> str | None:
     """What identifies the change with its key or image: the feed's own identity, or the position.
 
-    None where the position is only a time, or several changes often share it.
+    None where the position is only a time, or several changes share it.
     """
     if change.identity is not None:
         return digest((str(epoch), *change.identity))
-    is_place = change.is_rarely_shared or not is_time or change.earliest is not None
-    return position if is_place and not change.is_shared else None
+    return None if (is_time and change.earliest is None) or change.is_shared else position
 
 
 def _refusal(error: Exception) -> Malformed:

@@ -14,9 +14,6 @@ a duplicate also where it continues: a connector that begins again sends A to B,
 after A to C of a later time. A third A to B of the same second whose transaction is committed after a later
 statement's looks the same; it is taken for a repeat.
 
-Where the id of a change says less than the change (`is_rarely_shared`), the first one of a position has it,
-and each other one an id that is made of it and of what the change says.
-
 Where the position is that of a record or a transaction, it may hold several equal rows of a table without a
 key: if they follow each other in their partition they are different rows, and the same number of them
 elsewhere is the record again. Rows of other tables and tombstones may be between them. Earlier duplicates
@@ -72,7 +69,6 @@ def deduplicate(members: list[Row]) -> list[Row]:
     reached: dict[tuple[str, int], str] = {}
     states: dict[Any, Image | None] = {}
     again, gone = set[Any](), _DeletedRows()
-    held: dict[str, str] = {}
     for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, *_order(r))):
         image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
         key, old = key_values(row["keys"], image), key_values(row["keys"], row["before"])
@@ -82,15 +78,12 @@ def deduplicate(members: list[Row]) -> list[Row]:
         count = times[content]
         at, position = (content, row["ordinal"]), reached_position(row["sequence"], row["position"])
         if row["origin"] != KNOWN:
-            if held.get(row["change_id"], content) != content:  # a change of its position has this id
-                row = {**row, "change_id": digest((row["change_id"], content))}
             if at in reached and (
                 position > reached[at] or not (is_free and _continues(row, state, key, gone))
             ):
                 outcomes.append(as_duplicate(row))
                 continue
             outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
-        held.setdefault(row["change_id"], content)
         times[content] += 1
         reached[at] = max(position, reached.get(at, ""))
         is_again = count > 0 or old in again

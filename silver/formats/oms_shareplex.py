@@ -18,17 +18,14 @@ image, too. `meta.table` is `database.table`. The feed names no key columns: `me
 table is append-only. The configured key must have these values: under a wrong key, several rows would become
 one (`silver/envelopes/oms/row_ids.py`). The feed declares no types either: gold infers them from the values,
 or the configuration gives them (`silver/envelopes/configured_columns.py`). `time` is a wall time in the
-source's `timezone`. The order is `scn` (seconds, then a counter), then the number in its transaction:
-`seq`, or without it the first number of `idx`, from 0 on. Nothing says that no two changes share both; those
-that do are told apart by what they say, and are in the order of the broker. OMS sends `scn` only with
-`sequenceEnabled`, `seq` with `transactionEnabled`, and neither with the rows of a full copy. If the source
-has `order: partition`, rows without `scn` are read as well, and all rows are in the order of their partition:
-`scn`, or `time` without it, relates partitions. There are no DDL messages and no heartbeats.
+source's `timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. OMS sends `scn` only
+with `sequenceEnabled`, and never with the rows of a full copy. If the source has `order: partition`, rows
+without `scn` are read as well, and all rows are in the order of their partition: `scn`, or `time` without it,
+relates partitions. There are no DDL messages and no heartbeats.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic
 
@@ -49,7 +46,6 @@ from silver.decoding import (
     dual_decoder,
     joined_columns,
     number_of,
-    optional_text,
     required,
     undeclared_image,
 )
@@ -61,8 +57,6 @@ from silver.values.canonical import instant_of_wall, micros_of_instant
 _MICROSECONDS = 1_000_000
 _COUNTERS = 100_000
 """The counter of `scn` has up to five digits."""
-_IDX = re.compile(r"([0-9]{1,18})/[0-9]{1,18}")
-"""The number of a change in its transaction, from 1 on, and how many that has."""
 _OPS = {"ins": Op.INSERT, "upd": Op.UPDATE, "del": Op.DELETE}
 
 
@@ -74,7 +68,6 @@ class _Meta(msgspec.Struct):
     trans: str | None = None
     scn: Raw = Raw()
     seq: Raw = Raw()
-    idx: Raw = Raw()
 
 
 class _Message(msgspec.Struct, Generic[C]):
@@ -118,7 +111,7 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
     scn, time = number_of(meta.scn, "meta.scn"), _event_time(meta.time, context.timezone)
     if scn is None and not context.needs_no_position:
         raise Malformed(Reason.MISSING_POSITION, f"meta.scn is missing: {BY_PARTITION}")
-    position = _time_position(time) if scn is None else (scn, _place(meta))
+    position = _time_position(time) if scn is None else (scn, number_of(meta.seq, "meta.seq") or 0)
     return RowChange(
         op=op,
         database=database,
@@ -133,7 +126,7 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
         partial=op is Op.UPDATE and (former or {}).keys() <= set(keys or ()),
         transaction_id=meta.trans,
         is_time=context.needs_no_position,
-        is_rarely_shared=scn is not None,
+        earliest=None if scn is None or not context.needs_no_position else position,
     )
 
 
@@ -190,15 +183,6 @@ def _event_time(text: str | None, zone: str) -> int | None:
     )
 
 
-def _place(meta: _Meta) -> int:
-    """The number of a change in its transaction; 0 where nothing tells it, as for the only one."""
-    seq = number_of(meta.seq, "meta.seq")
-    if seq is not None:
-        return seq
-    found = _IDX.fullmatch(optional_text(meta.idx) or "")
-    return max(int(found[1]) - 1, 0) if found else 0
-
-
 def _time_position(time: int | None) -> tuple[int, int]:
     """The seconds of a row without `scn`, as `scn` would begin, and 0 for its counter; 0 without a time."""
     return max(time or 0, 0) // _MICROSECONDS * _COUNTERS, 0
@@ -211,7 +195,7 @@ FORMAT = Format(
     reference="https://en.oceanbase.com/docs/enterprise-oms-doc-en-10000000000833999",
     update_arrives_as="one message, the changed columns in `data` and the whole row before in `key`",
     keys_come_from="configuration (`keys`)",
-    order_comes_from="scn, then seq or idx, then broker position; with `order: partition` the partition's",
+    order_comes_from="scn, then seq; with `order: partition` the partition's order",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
 )

@@ -108,8 +108,7 @@ def dataworks(change: Change, receipt: int, *, has_scn: bool) -> list[Sent]:
     return [Sent(text({"version": "2.0", "schema": schema, "payload": payload}), route=change.table)]
 
 
-def shareplex(change: Change, receipt: int, place: str = "seq") -> list[Sent]:
-    """`place` says which member tells the changes of a transaction apart, if any does."""
+def shareplex(change: Change, receipt: int) -> list[Sent]:
     before, after = native(change.before), native(change.after)
     data = after or before or {}
     if before is not None and after is not None:
@@ -119,8 +118,7 @@ def shareplex(change: Change, receipt: int, place: str = "seq") -> list[Sent]:
         "table": f"shop.{change.table}",
         "rowid": f"shop.{change.table}-{change.image.get('id')}",
         "scn": f"{NOON + change.second}{change.transaction:05d}",
-        "seq": change.place if place == "seq" else None,
-        "idx": f"{change.place + 1}/9" if place == "idx" else None,
+        "seq": change.place,
         "trans": f"t{change.transaction}",
         "time": f"{_STAMP}",
         "posttime": f"2024-02-29T10:00:{receipt % 60:02d}",
@@ -295,17 +293,6 @@ WRITERS: dict[str, Writer] = {
     "oms_shareplex": Writer("oms_shareplex", each(shareplex)),
     "oms_shareplex in partitions": Writer(
         "oms_shareplex", each(shareplex), in_partition=True, needs_no_position=True
-    ),
-    "oms_shareplex by idx": Writer("oms_shareplex", each(partial(shareplex, place="idx"))),
-    "oms_shareplex by scn": Writer(
-        "oms_shareplex", each(partial(shareplex, place="")), _DISTINCT, in_partition=True
-    ),
-    "oms_shareplex by scn in partitions": Writer(
-        "oms_shareplex",
-        each(partial(shareplex, place="")),
-        _DISTINCT,
-        in_partition=True,
-        needs_no_position=True,
     ),
     "lindorm": Writer("lindorm", each(lindorm), _SAME_KEYS, in_partition=True),
     "arcion": Writer("arcion", each(arcion)),

@@ -94,22 +94,6 @@ def test_positions_are_numbers_and_a_missing_seq_is_zero() -> None:
     assert decode("ins", '{"id": 1}', seq=None).position == (160934467100001, 0)
 
 
-@pytest.mark.parametrize(
-    ("meta", "place"),
-    [
-        ({"seq": 3, "idx": "2/9"}, 3),
-        ({"seq": None, "idx": "1/1"}, 0),
-        ({"seq": None, "idx": "2/9"}, 1),
-        ({"seq": None, "idx": "first"}, 0),
-        ({"seq": None, "idx": 4}, 0),
-        ({"seq": None, "idx": None}, 0),
-    ],
-)
-def test_without_seq_idx_tells_the_place_in_the_transaction(meta: dict[str, Any], place: int) -> None:
-    row = decode("ins", '{"id": 1}', **meta)
-    assert (row.position, row.is_rarely_shared) == ((160934467100001, place), True)
-
-
 def test_time_is_a_wall_time_of_the_source() -> None:
     assert decode("ins", '{"id": 1}').event_time == 1606233662000000
 
@@ -234,7 +218,7 @@ def test_rows_with_and_without_scn_are_ordered_by_their_partition_where_the_sour
 ) -> None:
     row = decode("ins", '{"id": 1}', by_partition=True, scn=scn, seq=3)
     expected = (160934467100001, 3) if scn else (160623366200000, 0)
-    assert (row.position, row.is_time, row.is_rarely_shared) == (expected, True, scn is not None)
+    assert (row.position, row.is_time, row.earliest) == (expected, True, expected if scn else None)
     assert row.event_time == 1606233662000000
 
 
