@@ -94,7 +94,8 @@ class RowChange(Struct, frozen=True):
             share it, and the source's order may be another one.
         is_shared: Several changes can share this position, which is a place in the source's log.
         is_of_record: This position is that of a record or a transaction, which may hold several equal rows
-            of this table without a key. Rows of a snapshot (READ) are always taken so.
+            of this table without a key. Rows of a snapshot (READ) are taken so, too.
+        is_single: A row of a snapshot that equals another one at this position is that row, sent again.
         event_time: Microseconds since the epoch; None where the feed has none.
         half: The half of an update that arrives as two messages.
         server: The server that wrote the position, where the feed names it.
@@ -126,6 +127,7 @@ class RowChange(Struct, frozen=True):
     is_shared: bool = False
     evidence: tuple[str, ...] = ()
     is_of_record: bool = False
+    is_single: bool = False
     identity: tuple[str, ...] | None = None
     earliest: tuple[int, ...] | None = None
     committed: tuple[int, ...] | None = None

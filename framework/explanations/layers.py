@@ -96,13 +96,11 @@ EXPLANATIONS = (
         "A column of the key has another type in the source than before, and no type holds the values of "
         "both.",
         "The two types write one value in different texts: `2024-03-01T10:00:00` as a wall time and "
-        "`2024-03-01T09:00:00Z` as an instant, or bytes and text. Compared as texts, an update would add a "
-        "second row, and a delete would leave the row.",
-        "If the column had bytes that are text, write `decode: utf8` for it below `columns:` and run "
-        "`mainstem rebuild TABLE --from bronze`. Else write the `type` that it has now, then raise "
-        "`epoch` and load a snapshot: rows whose key has the other type are listed as bad keys, until it "
-        "brings them again.",
-        "Found: a `VARBINARY` that became a `VARCHAR`. Write: `columns: {code: {decode: utf8}}`.",
+        "`2024-03-01T09:00:00Z` as an instant. Compared as texts, an update would add a second row, and a "
+        "delete would leave the row.",
+        "Write the `type` that it has now below `columns:`, then raise `epoch` and load a snapshot: rows "
+        "whose key has the other type are listed as bad keys, until it brings them again.",
+        "Found: a `DATETIME` that became a `TIMESTAMP`. Write: `columns: {at: {type: timestamp}}`.",
     ),
     Explanation(
         "KEY_VALUES_UNKNOWN",

@@ -129,8 +129,8 @@ def refuse_mixed_key(
     """Parks a table whose key has values of types that write one value in different texts.
 
     No type holds them all but `string`: a row would not meet its own later changes. A type in the
-    configuration says which of them are keys; the others are bad keys then. But bytes and texts are read in
-    the same way under any type.
+    configuration says which of them are keys; the others are bad keys then. Bytes beside texts say nothing: a
+    connector may begin to write the same bytes as base64.
 
     Args:
         task: The table.
@@ -145,31 +145,19 @@ def refuse_mixed_key(
     for name in () if task.is_read_only else keys:
         found = evidence[name].types if name in evidence else frozenset()
         rule = task.settings.columns.get(name)
-        is_mixed = len(found) > 1 and not all(map(_is_written_as_text, found))
-        is_chosen = rule is not None and rule.type and "binary" not in found
-        if is_mixed and not is_chosen and ("binary" in found or kinds[name] == "string"):
+        is_mixed = len(found) > 1 and "binary" not in found and not all(map(_is_written_as_text, found))
+        is_chosen = rule is not None and rule.type
+        if is_mixed and not is_chosen and kinds[name] == "string":
             raise MainstemError(
                 "KEY_TYPES_DIFFER",
                 found=f"column {name!r} of the key has values of types {' and '.join(sorted(found))}",
                 where=f"table {task.name.dotted}",
-                action=_way_out(task, name, is_bytes="binary" in found),
+                action=f"write `columns: {{{name}: {{type: …}}}}` for the table, with the type that it has"
+                " now; rows whose key has another type are bad keys, until a snapshot under a higher `epoch`"
+                " brings them again; or exclude the table",
             )
 
 
 def _is_written_as_text(kind: str) -> bool:
     """Whether a database that converts the type to text writes what silver writes."""
     return kind in (*INTEGERS, "string", "date") or kind.endswith(",0)")
-
-
-def _way_out(task: Task, column: str, *, is_bytes: bool) -> str:
-    table = task.name.dotted
-    if is_bytes:
-        return (
-            f"if the bytes are text, write `columns: {{{column}: {{decode: utf8}}}}` for the table, then"
-            f" `mainstem rebuild {table} --from bronze`; or exclude the table"
-        )
-    return (
-        f"write `columns: {{{column}: {{type: …}}}}` for the table, with the type that it has now; rows whose"
-        " key has another type are listed as bad keys, until a snapshot under a higher `epoch` brings them"
-        " again; or exclude the table"
-    )

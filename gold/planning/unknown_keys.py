@@ -15,7 +15,6 @@ from framework.contracts.full_loads import epoch_part
 from framework.errors import MainstemError
 from framework.naming import in_one_case
 from gold.changes.profile import Profile
-from gold.planning.rebuild import applied_column_changes, begins_as_applied
 from gold.planning.task import Task
 from gold.schema.columns import column_namings, repeated_additions
 from gold.schema.lineage import Lineage
@@ -33,8 +32,8 @@ class _Addition:
 def unknown_key_column(task: Task, lineage: Lineage, profile: Profile, keys: Sequence[str]) -> str | None:
     """A column of the key that older rows have no known value in; None where there is none.
 
-    A load in a later epoch has all rows with their keys. A table that already has the key goes on: it has
-    lost nothing more.
+    A load in a later epoch has all rows with their keys. A table that already has the key, or had it under
+    its name of before, goes on: it has lost nothing more.
 
     Args:
         task: The table.
@@ -43,10 +42,11 @@ def unknown_key_column(task: Task, lineage: Lineage, profile: Profile, keys: Seq
         keys: The key, by current names.
     """
     state = task.state
-    applied = applied_column_changes(state) if begins_as_applied(state, task.lineage) else 0
-    is_built = state.replica is not None and state.keys == tuple(keys)
+    has_key = state.replica is not None and state.keys == tuple(keys)
     for added in _computed_keys(lineage, keys):
-        is_new = added.at >= applied or not is_built
+        is_applied = has_key and added.sequence <= (state.sequence or "")
+        is_renamed = state.replica is None and lineage.segments[-1].start > added.sequence
+        is_new = not is_applied and not is_renamed
         is_loaded = epoch_part(profile.max_sequence or "") > epoch_part(added.sequence)
         if is_new and not is_loaded and _has_rows_without(added, task, lineage, profile):
             return added.name

@@ -145,13 +145,13 @@ def has_ambiguous_position() -> Column:
 
 def _duplicate_group() -> Column:
     """The group in which rows may be duplicates: a table and position, or its epoch and the key or values."""
-    key = F.to_json(
-        F.struct(F.transform("keys", lambda name: F.try_element_at(F.col("after"), name)).alias("key"))
-    )
-    epoch = F.expr(epoch_part_sql("sequence"))
-    row = F.when(F.size("keys") > 0, key).otherwise(_content("after").cast("string"))
-    copied = F.concat_ws("|", epoch, table_key(), row)
-    return F.when(F.col("position").isNull(), copied).otherwise(table_key("position"))
+    values = F.transform("keys", lambda name: F.try_element_at(F.col("after"), name))
+    has_key, content = F.coalesce(F.size("keys") > 0, F.lit(False)), _content("after").cast("string")
+    row = F.when(has_key, F.to_json(F.struct(values.alias("key")))).otherwise(content)
+    copied = F.concat_ws("|", F.expr(epoch_part_sql("sequence")), table_key(), row)
+    read = F.when((F.col("op") == "read") & ~has_key, F.lit("read"))
+    placed = F.concat_ws("|", table_key("position"), read)
+    return F.when(F.col("position").isNull(), copied).otherwise(placed)
 
 
 def deduplicate_ambiguous(

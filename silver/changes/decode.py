@@ -341,7 +341,7 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
     if isinstance(event, RowChange):
         identity = _identity(event, position, epoch, is_time=is_time)
         is_place = not is_time or (block is None and identity == position)
-        is_of_record = event.is_of_record or (event.op is Op.READ and not event.keys)
+        is_of_record = event.is_of_record or (event.op is Op.READ and not (event.keys or event.is_single))
         is_tied = position is None or not is_place or event.is_shared or is_of_record
         sequence = tied(position, epoch, tie) if is_tied else position
         row = decoded_row(message, ordinal, event, (fmt.name, "row", epoch, position, sequence, block))

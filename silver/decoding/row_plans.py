@@ -165,8 +165,15 @@ def source_columns(
                 waiting = []
             elif name in columns and name not in placed:
                 waiting.append(name)
-    names = [*(n for name in declared for n in (*ahead.get(name, ()), name)), *columns]
+    names = tuple(dict.fromkeys((*(n for name in declared for n in (*ahead.get(name, ()), name)), *columns)))
+    if isinstance(columns, ColumnSet):
+        return _ordered_set(columns, names)
     return {name: columns[name] for name in names}
+
+
+@lru_cache(maxsize=1024)
+def _ordered_set(columns: ColumnSet, names: tuple[str, ...]) -> ColumnSet:
+    return ColumnSet({name: columns[name] for name in names})
 
 
 def _is_set(part: object) -> bool:

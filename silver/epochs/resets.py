@@ -1,6 +1,4 @@
-"""Positions that start again: a new server, a new log, a restored backup.
-
-They differ from late and repeated changes.
+"""Positions that start again: a new server, a new log, a restored backup. Late changes are none.
 
 A change shows a reset if its position is below its table's highest although it happened later than everything
 before, by more than the source lets halves wait. If another server wrote it than the changes before it, it

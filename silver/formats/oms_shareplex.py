@@ -18,10 +18,10 @@ image, too. `meta.table` is `database.table`. The feed names no key columns: `me
 table is append-only. The configured key must have these values: under a wrong key, several rows would become
 one (`silver/envelopes/oms/row_ids.py`). The feed declares no types either: gold infers them from the values,
 or the configuration gives them (`silver/envelopes/configured_columns.py`). `time` is a wall time in the
-source's `timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. OMS sends `scn` only
-with `sequenceEnabled`, and never with the rows of a full copy. If the source has `order: partition`, rows
-without `scn` are read as well, and all rows are in the order of their partition: `scn`, or `time` without it,
-relates partitions. There are no DDL messages and no heartbeats.
+source's `timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. OMS sends `scn`
+only with `sequenceEnabled`, and never with the rows of a full copy. If the source has `order: partition`,
+rows without `scn` are read as well, and all rows are in the order of their partition: `scn`, or `time`
+without it, relates partitions. There are no DDL messages and no heartbeats.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ GUARDS = "tests/gold/test_guards.py::test_old_work_late_changes_and_odd_keys_do_
 MUTATIONS = {
     "ties of positions that are only times": Mutation(
         "silver/changes/decode.py",
-        "is_tied = position is None or not is_place or is_shared",
+        "is_tied = position is None or not is_place or event.is_shared or is_of_record",
         "is_tied = position is None",
         (
             "tests/silver/changes/test_decode.py::test_positions_that_are_only_times_take_broker_coordinates_as_tie_breakers",
@@ -54,17 +54,11 @@ MUTATIONS = {
     ),
     "equal rows of a snapshot without a key are as many rows": Mutation(
         "silver/changes/decode.py",
-        "is_of_record = event.is_of_record or (event.op is Op.READ and not event.keys)",
+        "is_of_record = event.is_of_record or (event.op is Op.READ and not (event.keys or event.is_single))",
         "is_of_record = event.is_of_record",
         (
             "tests/silver/changes/test_equal_rows.py::test_equal_rows_of_a_snapshot_that_follow_each_other_are_as_many_rows",
         ),
-    ),
-    "changes of one position that seldom has several": Mutation(
-        "silver/changes/deduplication.py",
-        'if held.get(row["change_id"], content) != content:',
-        "if False:",
-        ("tests/silver/changes/test_rarely_shared.py::test_updates_of_one_row_are_as_many_changes",),
     ),
     "an older copy of a replica is made again": Mutation(
         "gold/planning/rebuild.py",

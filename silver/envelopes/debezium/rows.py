@@ -141,6 +141,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         is_time=has_place and row.source.position is None,
         is_shared=has_place and row.source.is_shared,
         is_of_record=has_place and not keys and _is_of_record(row, op),
+        is_single=op is Op.READ and not keys and "ts_ns" in row.times,  # read at a nanosecond of its own
         evidence=images.evidence,
         committed=_committed(row, has_place=has_place),
     )

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from framework.config.tables import Deletes, TableSettings
 from framework.contracts.ddl_actions import AddColumn, DropColumn, RenameColumn, SetKeys, TableName
 from gold.changes.profile import Profile
-from gold.planning.rebuild import lineage_digest
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
 from gold.planning.unknown_keys import unknown_key_column
@@ -35,9 +34,10 @@ def found(
     truncates: Sequence[tuple[str, str]] = (),
     state: TableState | None = None,
     deletes: Deletes = Deletes.HARD,
+    segments: tuple[Segment, ...] = (Segment(NAME, "", None),),
 ) -> str | None:
     """The column for the key (id); `orders` are the naming, the newest position and the columns of rows."""
-    lineage = Lineage(NAME, (Segment(NAME, "", None),), tuple(changes), tuple(truncates), tuple(keys))
+    lineage = Lineage(NAME, segments, tuple(changes), tuple(truncates), tuple(keys))
     profile = Profile(
         rows=len(orders),
         min_sequence=min(at for _, at, _ in orders),
@@ -100,11 +100,19 @@ def test_a_load_of_a_later_epoch_has_all_rows() -> None:
 
 
 def test_a_table_that_has_the_key_already_goes_on() -> None:
-    lineage = Lineage(NAME, (Segment(NAME, "", None),), ((AT, COUNTED),), keys=IN_STATEMENT)
-    built = TableState(
-        "feed", NAME, State.ACTIVE, replica="gold/db/t", keys=("id",), lineage=lineage_digest(lineage)
-    )
+    built = TableState("feed", NAME, State.ACTIVE, replica="gold/db/t", keys=("id",), sequence=NEW[1])
+    late = ("011.011.010", AddColumn("b", "int", "int"))
+    again = (*IN_STATEMENT, ("011.011.016", ("id",)))
     assert found([(AT, COUNTED)], [OLD, NEW], keys=IN_STATEMENT, state=built) is None
+    assert found([late, (AT, COUNTED)], [OLD, NEW], keys=again, state=built) is None
+    added_again = [(AT, COUNTED), ("011.011.016", DropColumn("id")), ("011.011.016", COUNTED)]
+    assert found(added_again, [OLD, NEW], keys=again, state=built) == "id"
+
+
+def test_a_table_that_had_the_key_under_its_name_of_before_goes_on() -> None:
+    former = Segment(TableName("db", None, "was"), "", "011.011.016")
+    segments = (former, Segment(NAME, "011.011.016", None))
+    assert found([(AT, COUNTED)], [OLD, NEW], keys=IN_STATEMENT, segments=segments) is None
 
 
 SET = (COUNTED, SetKeys(("id",)))
