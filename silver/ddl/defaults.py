@@ -27,6 +27,7 @@ _PRECISE = re.compile(r"(?:decimal|dec|numeric|fixed|number)\s*\(\s*\d+\s*(?:,\s
 _OF_TEXT = re.compile(
     r"(?:national |n)?(?:var)?char|character|(?:tiny|medium|long)?text|n?clob|(?:var)?binary"
 )
+_CUT = re.compile(r"^-?0|0$")
 _AS_PRINTED = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?", re.ASCII)
 _UNICODE = frozenset({"_UTF8", "_UTF8MB3", "_UTF8MB4", "_ASCII", "_BINARY"})
 _TYPED_LITERALS = frozenset({"DATE", "TIMESTAMP", "TIME", "DATETIME"})
@@ -206,7 +207,8 @@ def _is_printed(text: str, dialect: str) -> bool:
     """
     found = _AS_PRINTED.fullmatch(text)
     is_zero = not text.strip("-0.")
-    return found is not None and not (text[0] == "-" and is_zero) and not (dialect == "oracle" and found[1])
+    is_cut = dialect == "oracle" and found is not None and found[1] and _CUT.search(text) is not None
+    return found is not None and not (text[0] == "-" and is_zero) and not is_cut
 
 
 def _integer(value: Constant) -> int:
