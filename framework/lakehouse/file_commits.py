@@ -161,8 +161,6 @@ def create_table(
     """
     if is_connect(spark) or local_log(location) is None:
         return False
-    if files and not _HARMLESS.issuperset(table.properties):
-        return False
     folder = Path(location)
     (folder / "_delta_log").mkdir(parents=True, exist_ok=True)
     if any(os.stat(file).st_dev != folder.stat().st_dev for file in files):
@@ -171,6 +169,8 @@ def create_table(
     if int(attempt.readVersion()) >= 0:
         return False
     attempt.updateMetadataForNewTable(_action(jvm, table.metadata()))
+    if files and not _takes_plain_files(attempt.metadata(), table.schema):  # the session may add properties
+        return False
     once = [] if commit.transaction is None else [_once(commit.transaction)]
     added = _moved(files, attempt, location, table.schema)
     _commit(jvm, attempt, [*once, *added], "Append" if files else "ErrorIfExists", commit.note)

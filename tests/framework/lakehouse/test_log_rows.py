@@ -87,6 +87,20 @@ def test_a_new_table_is_created_with_its_rows_in_one_commit(spark: SparkSession,
         assert json.loads(added["stats"])["maxValues"] == {"number": 1}
 
 
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_the_first_rows_are_there_where_the_session_maps_columns_to_other_names(
+    spark: SparkSession, lake: Lakehouse, mode: str
+) -> None:
+    default = "spark.databricks.delta.properties.defaults.columnMapping.mode"
+    spark.conf.set(default, mode)
+    try:
+        for number in (1, 2):
+            append_rows(spark, (lake, NAME), [(number, "one", None, None)], SCHEMA)
+    finally:
+        spark.conf.unset(default)
+    assert rows_of(spark, lake) == [(1, "one", None, None), (2, "one", None, None)]
+
+
 def test_a_table_that_another_process_creates_meanwhile_stays_as_it_is(
     spark: SparkSession, lake: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
