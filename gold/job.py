@@ -37,7 +37,7 @@ from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
 from gold.planning.places import displaced_states, in_its_place, notes_on_unnamed
 from gold.planning.rebuild import FAILED_REBUILD, begun_rebuilds
 from gold.planning.recorded_measures import recorded_schemas, with_recorded
-from gold.planning.standing_refusals import circumstances, is_refused_again
+from gold.planning.standing_refusals import circumstances, is_refused_again, may_stay_parked
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State, append_states, applied_to_any, read_states
 from gold.planning.task import Task
@@ -170,8 +170,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
 
 def _waits(run: Run, tries: FailedTries, task: Task) -> bool:
     """Whether a parked table is not tried now: it would be refused again, or has failed not long ago."""
-    is_parked = task.state.state is State.PARKED and not task.is_rebuild
-    is_put_off = is_parked and not tries.is_due((task.source, task.name))
+    is_put_off = may_stay_parked(task) and not tries.is_due((task.source, task.name))
     return is_put_off or is_refused_again(run.spark, run.lake, task)
 
 

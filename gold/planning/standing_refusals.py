@@ -49,11 +49,15 @@ def _digest(task: Task) -> str:
 
 def is_refused_again(spark: SparkSession, lake: Lakehouse, task: Task) -> bool:
     """Whether a parked table would be refused for the same reason, without a look at its changes."""
-    state = task.state
-    is_parked = state.state is State.PARKED and state.refused_at is not None
-    if not is_parked or task.is_rebuild or task.rival is not None or task.lineage.renamed_to is not None:
-        return False
-    return state.refused_at == _digest(task) and _is_there(spark, lake, task)
+    refused_at = task.state.refused_at
+    is_same = may_stay_parked(task) and refused_at is not None and refused_at == _digest(task)
+    return is_same and _is_there(spark, lake, task)
+
+
+def may_stay_parked(task: Task) -> bool:
+    """Whether a table is parked, and nothing but a new try of its changes could end that."""
+    is_asked = task.is_rebuild or task.rival is not None or task.lineage.renamed_to is not None
+    return task.state.state is State.PARKED and not is_asked
 
 
 def _is_there(spark: SparkSession, lake: Lakehouse, task: Task) -> bool:

@@ -79,14 +79,14 @@ def test_equal_rows_of_a_snapshot_stay_as_many_wherever_it_is_cut_and_however_of
 ) -> None:
     topics = Snapshots(spark, tmp_path)
     topics.land_rows(0, 1)
-    assert command(topics, capsys, "run")[0] == 0  # type: ignore[arg-type]
+    assert command(topics, capsys, "run")[0] == 0
     assert topics.counts() == dict.fromkeys(FEEDS, 2)
     topics.land_rows(2, stream=3)
-    assert command(topics, capsys, "run")[0] == 0  # type: ignore[arg-type]
+    assert command(topics, capsys, "run")[0] == 0
     assert topics.counts() == dict.fromkeys(FEEDS, 4)
     topics.land_rows(0, 1, 2)  # the file again
     topics.land_rows(4, 5, 6)  # the connector began its snapshot again
-    assert command(topics, capsys, "run")[0] == 0  # type: ignore[arg-type]
+    assert command(topics, capsys, "run")[0] == 0
 
     assert topics.counts() == dict.fromkeys(FEEDS, 4)
     kinds = dict.fromkeys((0, 1, 2, 3), "row") | dict.fromkeys((4, 5, 6), "duplicate")
@@ -94,6 +94,6 @@ def test_equal_rows_of_a_snapshot_stay_as_many_wherever_it_is_cut_and_however_of
     ids = topics.ids()
     assert len(ids) == 16
     for source in ("mysql", "arcion"):
-        assert command(topics, capsys, "rebuild", f"shop.{source}", "--from", "bronze")[0] == 0  # type: ignore[arg-type]
+        assert command(topics, capsys, "rebuild", f"shop.{source}", "--from", "bronze")[0] == 0
     assert topics.ids() == ids
     assert topics.counts() == dict.fromkeys(FEEDS, 4)

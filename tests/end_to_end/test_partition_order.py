@@ -131,7 +131,7 @@ def test_what_follows_in_a_partition_wins_and_what_is_delivered_again_is_known(
     )
     gone = {"op": "d", "before": row("A"), "after": None}
     topics.land("sink", {0: a_of_sink, 1: gone, 2: b_of_sink})
-    assert command(topics, capsys, "run")[0] == 0  # type: ignore[arg-type]
+    assert command(topics, capsys, "run")[0] == 0
 
     topics.land("sink", {3: {**gone, "before": row("B")}, 4: a_of_sink})
     topics.land("keyless", {offset + 2: {**message, "id": offset} for offset, message in enumerate(keyless)})
@@ -143,7 +143,7 @@ def test_what_follows_in_a_partition_wins_and_what_is_delivered_again_is_known(
         "slow", {2: flat("slow", "DELETE", row("slow"), es=4), 3: flat("slow", "INSERT", row("new"), es=4)}
     )
     topics.land("late", {1: {**b, "es": NOON + 99_000}, 2: {**c, "es": NOON}})
-    assert command(topics, capsys, "run")[0] == 0  # type: ignore[arg-type]
+    assert command(topics, capsys, "run")[0] == 0
 
     assert topics.rows("restarted", "v") == [("C",)]
     assert topics.rows("keyless", "v", "_cdc_op") == [("x", "insert"), ("y", "insert")]
@@ -155,5 +155,5 @@ def test_what_follows_in_a_partition_wins_and_what_is_delivered_again_is_known(
     found = topics.status()
     assert (found["changes"], found["duplicates"], found["quarantined"]) == (3 + 2 + 2 + 4 + 4 + 5, 4, {})
     rows, sequences = topics.rows("late", "*"), topics.sequences()
-    assert command(topics, capsys, "rebuild", "shop.late", "--from", "bronze")[0] == 0  # type: ignore[arg-type]
+    assert command(topics, capsys, "rebuild", "shop.late", "--from", "bronze")[0] == 0
     assert (topics.sequences(), topics.rows("late", "*")) == (sequences, rows)

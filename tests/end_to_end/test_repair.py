@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from deltalake import DeltaTable
@@ -25,7 +25,14 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
     return Shop(spark, tmp_path)
 
 
-def command(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+class InFolder(Protocol):
+    """A pipeline whose configuration is `mainstem.yml` in a folder."""
+
+    @property
+    def folder(self) -> Path: ...
+
+
+def command(shop: InFolder, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
     capsys.readouterr()
     code = main([*words, "-c", str(shop.folder / "mainstem.yml"), "--json"])
     printed = capsys.readouterr()

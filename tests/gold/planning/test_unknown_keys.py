@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.tables import Deletes, TableSettings
-from framework.contracts.ddl_actions import AddColumn, DropColumn, RenameColumn, SetKeys, TableName
+from framework.contracts.ddl_actions import Action, AddColumn, DropColumn, RenameColumn, SetKeys, TableName
 from gold.changes.profile import Profile
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
@@ -88,10 +88,10 @@ def test_rows_of_a_snapshot_count_as_older_and_have_the_column() -> None:
 @pytest.mark.parametrize(("deletes", "expected"), [(Deletes.HARD, None), (Deletes.IGNORE, "id")])
 def test_rows_before_a_truncate_are_gone(deletes: Deletes, expected: str | None) -> None:
     truncates = [("011.011.012", "c")]
-    given = {"keys": IN_STATEMENT, "truncates": truncates}
-    assert found([(AT, COUNTED)], [OLD, NEW], **given, deletes=deletes) == expected  # type: ignore[arg-type]
+    gone = found([(AT, COUNTED)], [OLD, NEW], keys=IN_STATEMENT, truncates=truncates, deletes=deletes)
+    assert gone == expected
     later: Order = (0, "011.011.0120", ("a",))
-    assert found([(AT, COUNTED)], [later, NEW], **given) == "id"  # type: ignore[arg-type]
+    assert found([(AT, COUNTED)], [later, NEW], keys=IN_STATEMENT, truncates=truncates) == "id"
 
 
 def test_a_load_of_a_later_epoch_has_all_rows() -> None:
@@ -116,7 +116,7 @@ def test_a_table_that_had_the_key_under_its_name_of_before_goes_on() -> None:
 
 
 SET = (COUNTED, SetKeys(("id",)))
-STATEMENTS: dict[str, tuple[tuple[str, ...] | None, tuple[object, ...]]] = {
+STATEMENTS: dict[str, tuple[tuple[str, ...] | None, tuple[Action, ...]]] = {
     "keyless": (None, SET),
     "rekeyed": (("k",), (SetKeys(()), *SET)),
     "again": (("id",), (DropColumn("id"), *SET)),
@@ -147,7 +147,7 @@ def test_a_key_that_the_source_fills_by_itself_parks_the_table_until_it_is_loade
         assert pipeline._read(before[table].replica or "", ("_cdc_op",), "a") == first[table]
 
     for table, (_, actions) in STATEMENTS.items():
-        pipeline.add_batch(ddl(table, 3, *actions))  # type: ignore[arg-type]
+        pipeline.add_batch(ddl(table, 3, *actions))
     pipeline.apply()
     for table in STATEMENTS:
         check_parked(table)
