@@ -43,7 +43,7 @@ def main() -> None:
             "warm": lambda: small_goals.warm(spark, folder, 200, rounds),
             "quality": lambda: whole_goals.quality(spark, folder, max(int(1_000_000 * scale), 1_000)),
             "memory": lambda: whole_goals.memory(folder, max(int(1024**3 * scale), 1024**2)),
-            "cores": lambda: whole_goals.cores(folder, max(int(1_000_000 * scale), 1_000)),
+            "cores": lambda: whole_goals.cores(folder, max(int(1_000_000 * scale), 1_000), min(rounds, 3)),
             "cold": lambda: small_goals.cold(folder, 250, min(rounds, 3)),
         }
         for group, work in groups.items():
