@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from framework.contracts.messages import BAD_COORDINATES, TOO_LONG, foreign_name
+from framework.contracts.messages import BAD_COORDINATES, TOO_LONG, foreign_name, topic_of_bad_line
 
 # Spark and Parquet hold about ten copies of a row while they write it: a longer line does not fit a driver of
 # 2 GB.
@@ -181,7 +181,7 @@ def from_kcat(block: Block, file: str) -> Messages:
     Strings become their UTF-8 bytes; `null` and a missing key become null. Where kcat has decoded Avro
     (`-s`), key or payload are objects or numbers: their JSON text is kept unchanged. A header that begins
     with Mainstem's prefix is renamed (`foreign_name`). A byte order mark before the object is no part of it.
-    Any other line keeps its bytes under the coordinates of the file, and its header
+    Any other line keeps its bytes under the coordinates of the file (`topic_of_bad_line`), and its header
     `mainstem.bad_coordinates` says why. A line that is too long for a row is treated as in layout `lines`.
     """
     messages = Messages([], [], [], [], [], [], [], block.numbers)
@@ -241,7 +241,7 @@ def _too_long(line: LongLine) -> Headers:
 
 
 def _append_at_line(messages: Messages, file: str, number: int, line: bytes | None, headers: Headers) -> None:
-    messages.topic.append(file)
+    messages.topic.append(topic_of_bad_line(file))
     messages.partition.append(0)
     messages.offset.append(number)
     messages.timestamp.append(None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 OURS = "mainstem."
@@ -11,6 +13,10 @@ BAD_COORDINATES = "mainstem.bad_coordinates"
 coordinate; its value says why."""
 TOO_LONG = "mainstem.too_long"
 """The header of a line that no row can hold, with the number of its bytes; only the file has them."""
+
+
+_TOPIC_LIKE = re.compile(r"[A-Za-z0-9._-]+")
+_FILE_ENDING = re.compile(r"\.(?:json|jsonl|ndjson|kcat|txt|log|out|dump|dat|data|gz)$", re.IGNORECASE)
 
 
 class RawMessage(Struct, frozen=True):
@@ -37,3 +43,13 @@ def foreign_name(name: str) -> str:
     No two names become one, so that the sent name stays known.
     """
     return OURS + name if name.startswith(OURS) else name
+
+
+def topic_of_bad_line(file: str) -> str:
+    """The topic of a line of a file of layout `kcat` that is no kcat object: the path of its file.
+
+    Messages and bad lines of one file must not share coordinates. So a file that has the name of a topic, as
+    `kcat -t orders > orders` makes it, is `./orders`: no topic of a broker has a slash.
+    """
+    is_like_topic = _TOPIC_LIKE.fullmatch(file) is not None and _FILE_ENDING.search(file) is None
+    return f"./{file}" if is_like_topic else file

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from framework.contracts.erasure import FORGOTTEN
-from framework.contracts.messages import BAD_COORDINATES, OURS, TOO_LONG, RawMessage, foreign_name
+from framework.contracts.messages import (
+    BAD_COORDINATES,
+    OURS,
+    TOO_LONG,
+    RawMessage,
+    foreign_name,
+    topic_of_bad_line,
+)
 from framework.contracts.seed import SEED, TOPIC
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -28,7 +35,8 @@ def trusted(message: RawMessage, file: str | None, line: int | None) -> Headers:
     A row of a dump has a file and no line. A line that is no message has the coordinates of its file. A
     forgotten message has nothing but its header: a producer that writes this header hides nothing.
     """
-    is_bare_line = line is not None and (message.topic, message.partition, message.offset) == (file, 0, line)
+    is_of_file = file is not None and message.topic in (file, topic_of_bad_line(file))
+    is_bare_line = is_of_file and line is not None and (message.partition, message.offset) == (0, line)
     is_ours = {
         SEED: file is not None and line is None and message.topic.startswith(TOPIC),
         FORGOTTEN: message.key is None and message.value is None and len(message.headers) == 1,

@@ -232,6 +232,22 @@ def test_line_that_is_no_kcat_object_keeps_bytes_and_file_coordinates(line: byte
     assert (name, bool(reason)) == (BAD_COORDINATES, True)
 
 
+@pytest.mark.parametrize(
+    ("file", "topic"),
+    [
+        ("orders", "./orders"),
+        ("shop.db.orders", "./shop.db.orders"),
+        ("orders.json", "orders.json"),
+        ("shop.db.orders.JSON.gz", "shop.db.orders.JSON.gz"),
+        ("day 1", "day 1"),
+        ("2024/orders", "2024/orders"),
+    ],
+)
+def test_a_bad_line_of_a_file_named_like_its_topic_has_coordinates_of_its_own(file: str, topic: str) -> None:
+    messages = from_kcat(Block([1, 2], [b'{"topic":"orders","partition":0,"offset":2}', b"bad"]), file)
+    assert (messages.topic, messages.offset, messages.line) == (["orders", topic], [2, 2], [1, 2])
+
+
 def test_a_byte_order_mark_before_a_kcat_object_is_no_part_of_it() -> None:
     messages = kcat(b'\xef\xbb\xbf{"topic":"t","partition":0,"offset":1,"payload":"a"}')
     assert (messages.topic, messages.offset, messages.value) == (["t"], [1], [b"a"])

@@ -60,7 +60,7 @@ def batch(
     file: str | None = None,
 ) -> pa.RecordBatch:
     """Messages as they land from a broker, or with a file of another name as the rows of a dump."""
-    line = file == topic
+    line = file is not None and topic in (file, f"./{file}")
     rows = [
         (source, topic, 0, n, None, key, value, headers, file, n if line else None)
         for n, value in enumerate(values)

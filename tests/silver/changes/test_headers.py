@@ -37,6 +37,13 @@ def test_a_producers_header_under_our_name_changes_no_outcome(name: str, place: 
     assert row["kind"] == "row"
 
 
+@pytest.mark.parametrize("topic", ["orders", "./orders"])
+def test_a_bad_line_of_a_file_named_like_its_topic_is_quarantined(topic: str) -> None:
+    headers = [{"key": BAD_COORDINATES, "value": b"no object"}]
+    (row,) = normalized([b"bad"], headers=headers, topic=topic, file="orders")
+    assert (row["kind"], row["reason"]) == ("quarantined", "bad_coordinates")
+
+
 def test_a_message_without_bytes_that_was_forgotten_is_excluded() -> None:
     (row,) = normalized([None], headers=[{"key": FORGOTTEN, "value": None}])
     assert (row["kind"], row["reason"]) == ("excluded", FORGOTTEN)
