@@ -85,8 +85,8 @@ class RandomRepairs:
         return [place for place in self.tables if place[0].format != self.settings.absent]
 
     def repair(self, times: int, codes: tuple[int, ...] = (0,)) -> None:
-        """Some commands that change no table."""
-        for _ in range(times):
+        """Some commands that change no table; none where the configuration names no table's source now."""
+        for _ in range(times if self.present else 0):
             name = name_of(self.draw.choice(self.present))
             commands = {
                 "rebuild": ("rebuild", name),
