@@ -218,7 +218,7 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": _java_options(),
+        "spark.driver.extraJavaOptions": _java_options(memory),
         "spark.pyspark.python": sys.executable,
         "spark.executorEnv.TZ": "UTC",
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[2]),
@@ -260,12 +260,19 @@ def _open_tables(memory: str) -> int:
 
     An open table of twelve columns takes 3 MB, and stays for an hour; Delta would keep ten thousand.
     """
+    megabytes = _megabytes(memory)
+    return 128 if megabytes is None else max(32, int(megabytes / 16))
+
+
+def _megabytes(memory: str) -> float | None:
     found = _SIZE.fullmatch(memory.strip())
     if found is None:
-        return 128
-    megabytes = int(found[1]) * {"": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}[found[2].lower()]
-    return max(32, int(megabytes / 16))
+        return None
+    return int(found[1]) * {"": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}[found[2].lower()]
 
+
+_FIRST_HEAP_MB = 1024
+"""With the JVM's default, a 64th of the machine, a short run collects garbage a hundred times."""
 
 # Most of a short run is the JVM warming up: its best compiler gets only methods that stay hot for longer.
 # Loops come to it as soon as by default: large tables spend their time there.
@@ -275,6 +282,8 @@ _JIT_OPTIONS = (
     "Tier4MinInvocationThreshold=6000",
     "Tier4CompileThreshold=150000",
     "ReservedCodeCacheSize=240m",
+    # Spark loads 150 MB of classes: from 21 MB on, each step of this pool collects the whole heap
+    "MetaspaceSize=256m",
 )
 
 
@@ -289,8 +298,10 @@ def _checkpoint_files() -> str:
     )
 
 
-def _java_options() -> str:
+def _java_options(memory: str) -> str:
+    megabytes = _megabytes(memory)
     own = [
+        *([] if megabytes is None else [f"-Xms{max(1, int(min(megabytes, _FIRST_HEAP_MB)))}m"]),
         "-Duser.timezone=UTC",
         f'"-Dlog4j2.configurationFile={_log_settings()}"',
         *(f"-XX:{option}" for option in _JIT_OPTIONS),

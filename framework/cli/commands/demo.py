@@ -31,7 +31,7 @@ LATER = ("framework.quality.job", "framework.report.collect", "framework.report.
 def run(options: Options) -> int:
     """Run the sample feeds through all layers, in the given folder or a new one, and print the outcome."""
     # the feeds are too small for more compilation to pay off
-    os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn512m")
     if options.verbose:
         show_steps()
     folder = feeds.prepare(options.folder)

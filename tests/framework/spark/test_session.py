@@ -79,6 +79,17 @@ def test_open_tables_take_a_fifth_of_the_memory(
     assert local_settings("shop")[OPEN_TABLES] == str(tables)
 
 
+@pytest.mark.parametrize(
+    ("memory", "heap"), [("2g", "-Xms1024m"), ("16GB", "-Xms1024m"), ("700m", "-Xms700m"), ("a lot", None)]
+)
+def test_the_heap_begins_large_and_never_above_the_memory(
+    monkeypatch: pytest.MonkeyPatch, memory: str, heap: str | None
+) -> None:
+    monkeypatch.setenv("MAINSTEM_DRIVER_MEMORY", memory)
+    options = local_settings("shop")["spark.driver.extraJavaOptions"].split()
+    assert [option for option in options if option.startswith("-Xms")] == ([heap] if heap else [])
+
+
 def test_a_session_does_not_keep_all_tables_open_that_it_has_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
