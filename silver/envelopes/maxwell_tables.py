@@ -11,7 +11,7 @@ in the structure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -83,9 +83,9 @@ def creation(definition: Definition) -> CreateTable:
 def alteration(old: Definition, new: Definition, text: str | None) -> tuple[Action, ...]:
     """The actions that turn the old structure into the new one."""
     before, after = columns_of(old), columns_of(new)
-    said = _text_actions(old.name, text) if text else ()
+    said = [_spelled(action, before, after) for action in _text_actions(old.name, text)] if text else []
     if _names_after(said, before) != set(after):
-        said = ()
+        said = []
     actions: list[Action] = [_with_structure_type(action, after) for action in said]
     known = _names_after(actions, before)
     actions += [DropColumn(name) for name in before if name in known and name not in after]
@@ -122,6 +122,26 @@ def _text_actions(table: TableName, text: str) -> tuple[Action, ...]:
     return tuple(
         action for action in actions if isinstance(action, AddColumn | DropColumn | RenameColumn | ChangeType)
     )
+
+
+def _spelled(action: Action, before: Collection[str], after: Collection[str]) -> Action:
+    """The action with the columns' names of the structures: a statement may write them in another case."""
+    match action:
+        case RenameColumn(old, new):
+            return RenameColumn(_name_in(before, old), _name_in(after, new))
+        case DropColumn(name):
+            return DropColumn(_name_in(before, name))
+        case AddColumn(name, after=place) | ChangeType(name, after=place):
+            place = None if place is None else _name_in(after, place)
+            return replace(action, name=_name_in((*after, *before), name), after=place)
+        case _:
+            return action
+
+
+def _name_in(names: Collection[str], written: str) -> str:
+    if written in names:
+        return written
+    return next((name for name in names if name.lower() == written.lower()), written)
 
 
 def _names_after(actions: Sequence[Action], before: Mapping[str, Column]) -> set[str]:

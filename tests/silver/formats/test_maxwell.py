@@ -173,6 +173,42 @@ def test_a_renamed_column_is_known_from_a_text_that_has_the_table_in_another_cas
     assert actions == (RenameColumn("name", "title"),)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "alter table orders rename column NAME to title",
+        "alter table orders change column Name title varchar(20)",
+        "alter table orders rename column name to TITLE",
+    ],
+)
+def test_a_renamed_column_is_known_from_a_text_that_has_it_in_another_case(sql: str) -> None:
+    actions = altered([ID, NAME], [ID, {**NAME, "name": "title"}], sql)
+    assert actions[0] == RenameColumn("name", "title")
+    assert not any(isinstance(action, DropColumn | AddColumn) for action in actions)
+
+
+def test_a_changed_type_is_known_once_from_a_text_that_has_the_column_in_another_case() -> None:
+    price = {"type": "decimal", "name": "price"}
+    actions = altered(
+        [ID, {**price, "type": "int"}], [ID, price], "alter table orders modify PRICE decimal(10,2) after ID"
+    )
+    assert actions == (ChangeType("price", "decimal(10,2)", "decimal(10,2)", after="id"),)
+
+
+def test_columns_that_swap_their_names_in_another_case() -> None:
+    first, second = {**NAME, "name": "a"}, {**ID, "name": "b"}
+    actions = altered(
+        [first, second],
+        [{**first, "name": "b"}, {**second, "name": "a"}],
+        "alter table orders rename column A to B, rename column B to A",
+    )
+    assert [(action.old, action.new) for action in actions if isinstance(action, RenameColumn)] == [
+        ("a", "_cdc_swap_1_A"),
+        ("b", "a"),
+        ("_cdc_swap_1_A", "b"),
+    ]
+
+
 def test_a_renamed_table() -> None:
     assert altered([ID], [ID], "rename table orders to sales", table="sales") == (
         RenameTable(TableName("shop", None, "sales")),
