@@ -22,7 +22,8 @@ log are null.
 
 Loads, control records and changes share one clock, the `timestamp` at which a record was written. It orders
 first, then `stream-position` and `transaction-record-id` if the endpoint sends them, then the broker's
-coordinates. A stream position is a binlog file and position, an LSN, or hexadecimal digits. A restarted task
+coordinates. A stream position is a binlog file and position, an LSN, or hexadecimal digits, alone or in
+groups (Oracle's `00000000.01ab5068.00000001.0000.02.0000:88.67945.16` begins with the SCN). A restarted task
 writes changes again with later times. They are the same changes if `stream-position`, `transaction-id` and
 `transaction-record-id` are the same; the endpoint sends these with `IncludeTransactionDetails`. Without them
 the time and the images identify a change. `schema-name` is the database; where it is empty, the option
@@ -70,7 +71,7 @@ _RENAMES = frozenset({"rename-table", "rename-column"})
 _MARKERS = frozenset({"begin", "commit"})
 _BINLOG = re.compile(r"[^:]*?([0-9]{1,19}):([0-9]{1,19})(?::.*)?", re.DOTALL)
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})(?:\..*)?", re.DOTALL)
-_HEX_GROUPS = re.compile(r"[0-9A-Fa-f]{8}(?:[:.][0-9A-Fa-f]{1,8}){1,4}(?::.*)?", re.DOTALL)
+_HEX_GROUPS = re.compile(r"[0-9A-Fa-f]{8}(?:[:.][0-9A-Fa-f]{1,8}){1,5}(?::.*)?", re.DOTALL)
 _HEX = re.compile(r"[0-9A-Fa-f]{1,80}")
 _INTEGER = re.compile(r"U?INT[0-9]{1,2}")
 _USUAL_PREFIX = "BI_"
