@@ -28,7 +28,8 @@ writes changes again with later times. They are the same changes if `stream-posi
 `transaction-record-id` are the same; the endpoint sends these with `IncludeTransactionDetails`. Without them
 the time and the images identify a change. `schema-name` is the database; where it is empty, the option
 `database` names it, else the source's name does. The key is configured, or comes from the create-table record
-of the table. Bytes are hexadecimal after `0x`, else base64.
+of the table. Bytes are hexadecimal after `0x`, else base64. Times end in `Z`, also those of columns without a
+zone (DATETIME, Oracle's DATE): what is configured as a wall time or a date is read without it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ from silver.decoding import (
 )
 from silver.envelopes.configured_columns import configured_columns, configured_text
 from silver.envelopes.connect.messages import decoded_image
-from silver.values.canonical import instant_of_wall, micros_of_instant
+from silver.values.canonical import instant_of_wall, micros_of_instant, wall_as_written
 
 _ROWS = {"load": Op.READ, "insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE}
 _STRUCTURE = frozenset({"add-column", "drop-column", "change-columns", "column-type-change"})
@@ -74,6 +75,7 @@ _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})(?:\..*)?", re.DOTALL)
 _HEX_GROUPS = re.compile(r"[0-9A-Fa-f]{8}(?:[:.][0-9A-Fa-f]{1,8}){1,5}(?::.*)?", re.DOTALL)
 _HEX = re.compile(r"[0-9A-Fa-f]{1,80}")
 _INTEGER = re.compile(r"U?INT[0-9]{1,2}")
+_WITHOUT_ZONE = frozenset({"timestamp_ntz", "date"})
 _USUAL_PREFIX = "BI_"
 _CLOCKS_DIFFER = 300_000_000
 """Microseconds by which the clock of the source can be ahead of that of DMS."""
@@ -193,8 +195,13 @@ def _change(record: _Message[Any], database: str, table: str, context: Context) 
 
 
 def _configured_text(hint: ColumnHint, token: Token, text: str, zone: str) -> str:
-    is_hex = hint.type == "binary" and hint.encoding is None and text.startswith("0x")
-    return configured_text(replace(hint, encoding="hex") if is_hex else hint, token, text, zone)
+    if hint.encoding is None and hint.type == "binary" and text.startswith("0x"):
+        hint = replace(hint, encoding="hex")
+    if hint.encoding is None and hint.type in _WITHOUT_ZONE and text.endswith("Z"):
+        wall = wall_as_written(text[:-1])
+        read = text if wall is None else configured_text(hint, token, wall, zone)
+        return text if hint.type == "date" and read == wall else read
+    return configured_text(hint, token, text, zone)
 
 
 def _split_images(data: _Cells, prefix: str | None) -> tuple[_Cells, _Cells]:

@@ -9,7 +9,7 @@ from framework.contracts.ddl_actions import CreateTable, DropTable, Unsupported
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
-from silver.decoding.format import Context
+from silver.decoding.format import ColumnHint, Context
 from silver.formats.dms import FORMAT, DmsOptions
 
 HEAD = {
@@ -25,10 +25,17 @@ def event(
     record: dict[str, Any] | None = None,
     codecs: dict[str, str] | None = None,
     prefix: str | None = None,
+    kinds: dict[str, str] | None = None,
     **metadata: Any,
 ) -> Event:
+    hints = {name: ColumnHint(kind) for name, kind in (kinds or {}).items()}
     context = Context(
-        "feed", DmsOptions(before_image_prefix=prefix), "UTC", lambda *_: ("id",), lambda *_: codecs or {}
+        "feed",
+        DmsOptions(before_image_prefix=prefix),
+        "Europe/Madrid",
+        lambda *_: ("id",),
+        lambda *_: codecs or {},
+        lambda *_: hints,
     )
     written = {name.replace("_", "-"): value for name, value in metadata.items()}
     value = {**(record or {}), "metadata": {**HEAD, "operation": operation, **written}}
@@ -127,6 +134,30 @@ def test_control_operations() -> None:
     assert control("drop-table").actions == (DropTable(),)
     assert control("truncate-table").kind is ControlKind.TRUNCATE
     assert isinstance((control("rename-column").actions or ())[0], Unsupported)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "read"),
+    [
+        ("timestamp_ntz", "2024-07-01T10:00:00Z", "2024-07-01T10:00:00"),
+        ("timestamp_ntz", "2024-07-01T10:00:00.123456Z", "2024-07-01T10:00:00.123456"),
+        ("timestamp_ntz", "2024-07-01 10:00:00.5", "2024-07-01T10:00:00.5"),
+        ("timestamp_ntz", "0000-00-00T00:00:00Z", "0000-00-00T00:00:00Z"),
+        ("timestamp_ntz", "2024-07-01T10:00:00+02:00", "2024-07-01T10:00:00+02:00"),
+        ("date", "2024-07-01T00:00:00Z", "2024-07-01"),
+        ("date", "2024-07-01T00:00:00.000000000Z", "2024-07-01"),
+        ("date", "2024-07-01", "2024-07-01"),
+        ("date", "2024-07-01T10:00:00Z", "2024-07-01T10:00:00Z"),
+        ("timestamp", "2024-07-01T10:00:00Z", "2024-07-01T10:00:00Z"),
+        ("timestamp", "2024-07-01T10:00:00", "2024-07-01T08:00:00Z"),
+    ],
+)
+def test_wall_times_are_read_without_the_z_that_dms_writes_behind_each_time(
+    kind: str, sent: str, read: str
+) -> None:
+    found = row("update", {"data": {"id": 1, "at": sent}, "before-image": {"at": sent}}, kinds={"at": kind})
+    assert (found.before or {})["at"] == (found.after or {})["at"] == read
+    assert found.columns["at"].type == kind
 
 
 def test_decoded_columns_are_hexadecimal_or_base64() -> None:
