@@ -174,14 +174,16 @@ def _old(part: Any) -> dict[str, Any] | None:
 def _key_names(key: bytes | None, image: Mapping[str, str | None]) -> Sequence[str]:
     """The columns of a message key such as `{"database": "shop", "table": "orders", "pk.id": 1}`.
 
-    None for other keys.
+    Maxwell writes their names in lower case there, also those of columns in another case. None for other
+    keys.
     """
     try:
         members = read_json(_IMAGE, key)
     except Malformed:
         return ()
-    names = [name.removeprefix("pk.") for name in members if name.startswith("pk.")]
-    return names if all(name in image for name in names) else ()
+    columns = {name.lower(): name for name in image} | {name: name for name in image}
+    names = [columns.get(name.removeprefix("pk.")) for name in members if name.startswith("pk.")]
+    return [name for name in names if name is not None] if None not in names else ()
 
 
 def _position(found: _Message[Any]) -> tuple[int, ...]:

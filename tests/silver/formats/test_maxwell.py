@@ -138,6 +138,21 @@ def test_keys_of_the_message_key(key: bytes, keys: tuple[str, ...] | None) -> No
     assert row(key).keys == keys
 
 
+@pytest.mark.parametrize(
+    ("key", "keys"),
+    [
+        (b'{"database":"shop","table":"orders","pk.orderid":1}', ("OrderId",)),
+        (b'{"database":"shop","table":"orders","pk.orderid":1,"pk.line":2}', ("OrderId", "line")),
+        (b'{"database":"shop","table":"orders","pk.OrderId":1}', ("OrderId",)),
+        (b'{"database":"shop","table":"orders","pk.orderid":1,"pk.other":2}', None),
+    ],
+)
+def test_the_message_key_has_the_names_of_columns_in_lower_case(
+    key: bytes, keys: tuple[str, ...] | None
+) -> None:
+    assert row(key, data={"OrderId": 1, "line": 2}).keys == keys
+
+
 def test_columns_of_the_members_come_before_the_message_key() -> None:
     assert row(b'{"pk.id":1}', data={"id": 1, "nr": 2}, primary_key_columns=["nr"]).keys == ("nr",)
 
