@@ -20,8 +20,8 @@
     null, with or without a key                               tombstone; a delete with `tombstones: delete`
 
 In `silver/envelopes/`, `debezium/source_block.py` reads `source` and the order, `debezium/rows.py` the rows,
-`connect/column_types.py` the types, `debezium/placeholders.py` the placeholders, `debezium/mongodb.py` the
-documents of MongoDB, and `debezium/schema_changes.py` the schema-change topic.
+`connect/column_types.py` the types, `debezium/placeholders.py` the placeholders, `mongodb.py` beside it the
+documents of MongoDB, `spanner.py` Spanner's images, and `schema_changes.py` the schema-change topic.
 
 Some sinks write this envelope without a position, a connector or even `source` (Flink, RisingWave,
 SeaTunnel). Such messages are read if the source has `order: partition`: then the partition orders them, and

@@ -6,6 +6,7 @@ c with header __debezium.oldkey               update; the old key is its before 
 d of PostgreSQL                               only the key: where the table logs no more, the connector fills
                                               the other columns with null or invented values
 d without an image, or without its key        the columns of the message key
+u or d of Spanner                             what the change stream records, see `spanner.py`
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from silver.envelopes.debezium.configured_schema import with_numbers
 from silver.envelopes.debezium.encoding_modes import resolve_modes
 from silver.envelopes.debezium.placeholders import is_unavailable, is_unavailable_text, may_be_unavailable
 from silver.envelopes.debezium.source_block import Members, SourceBlock
+from silver.envelopes.debezium.spanner import recorded_columns
 
 _ROUTER_KEY = "__dbz__physicalTableIdentifier"
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -95,11 +97,13 @@ def images_of(row: ConnectRow, op: Op, message: RawMessage, known: Known) -> Ima
     before = _available(
         old_key if old_key is not None else row.before if op in (Op.UPDATE, Op.DELETE) else None, known.word
     )
+    after = None if op is Op.DELETE else _available(row.after, known.word)
+    if row.connector == "spanner" and op in (Op.UPDATE, Op.DELETE):
+        before, after = recorded_columns(row.source, before, after, known.keys or ())
     trusted = before
     if op is Op.DELETE:
         before = _with_bare_key(before, known)
         trusted = _trusted_columns(before, row, known)
-    after = None if op is Op.DELETE else _available(row.after, known.word)
     is_partial = after is not None and (
         row.is_partial or (row.after is not None and len(after) < len(row.after))
     )
