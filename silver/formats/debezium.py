@@ -75,13 +75,7 @@ from silver.envelopes.debezium.flattened import flat_of, has_metadata, topic_nam
 from silver.envelopes.debezium.images import ConnectRow, key_image
 from silver.envelopes.debezium.mongodb import document_key, document_of, update_of
 from silver.envelopes.debezium.placeholders import WORD
-from silver.envelopes.debezium.rows import (
-    OPS,
-    Reading,
-    change_of,
-    time_position,
-    transaction_id,
-)
+from silver.envelopes.debezium.rows import OPS, Reading, change_of, time_position, transaction_id
 from silver.envelopes.debezium.schema_changes import SchemaChange, schema_events, transaction_event
 from silver.envelopes.debezium.source_block import Members, SourceBlock, event_time_of
 from silver.envelopes.signatures import debezium_signature
@@ -122,6 +116,10 @@ class DebeziumOptions(Options):
     )
     metadata_prefix: str = Setting(
         default="__", description="What the metadata of flattened rows begin with."
+    )
+    compressed_transactions: bool = Setting(
+        default=False,
+        description="Whether MySQL compresses transactions: then all changes of one have its position.",
     )
 
     @field_validator("metadata_prefix")
@@ -232,6 +230,7 @@ def _reading(context: Context) -> Reading:
         options.unavailable_value,
         by_offset=options.tombstones == "delete",
         needs_no_position=context.needs_no_position,
+        is_compressed=options.compressed_transactions,
     )
 
 

@@ -69,13 +69,14 @@ _OTHER_PLACES = frozenset({"commit_lsn", "change_lsn", "scn", "commit_scn", "lsn
 class Reading(Struct, frozen=True):
     """How the rows of one source are read.
 
-    The fields are the connector's placeholder, and whether only the offset, or the partition, orders the
-    rows.
+    The fields are the connector's placeholder, whether only the offset, or the partition, orders the rows,
+    and whether the changes of a transaction in a binlog share a position.
     """
 
     unavailable_value: str = WORD
     by_offset: bool = False
     needs_no_position: bool = False
+    is_compressed: bool = False
 
 
 def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: Reading) -> Event:
@@ -122,6 +123,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
     )
     columns = configured.declared(joined_columns(images.columns, key_columns))
     has_place = position is not None and not reading.by_offset
+    is_shared = row.source.is_shared or (reading.is_compressed and row.source.is_in_binlog)
     codecs = context.codecs_for(database, schema, table)
     before, after = decoded_image(images.before, codecs), decoded_image(images.after, codecs)
     return RowChange(
@@ -139,8 +141,8 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         transaction_id=transaction,
         server=None if row.source.is_snapshot else row.source.server,
         is_time=has_place and row.source.position is None,
-        is_shared=has_place and row.source.is_shared,
-        is_of_record=has_place and not keys and _is_of_record(row, op),
+        is_shared=has_place and is_shared,
+        is_of_record=has_place and not keys and _is_of_record(row, op, is_shared=is_shared),
         is_single=op is Op.READ and not keys and "ts_ns" in row.times,  # read at a nanosecond of its own
         evidence=images.evidence,
         committed=_committed(row, has_place=has_place),
@@ -225,7 +227,7 @@ def _position(
     return (*place, 0 if was_read else 1, tie)
 
 
-def _is_of_record(row: ConnectRow, op: Op) -> bool:
+def _is_of_record(row: ConnectRow, op: Op, *, is_shared: bool) -> bool:
     """Whether the position is that of a record or a transaction, which may contain many rows.
 
     A record of PostgreSQL contains several rows only if they are inserted, one of Oracle's redo log only if
@@ -238,7 +240,7 @@ def _is_of_record(row: ConnectRow, op: Op) -> bool:
         return op is Op.INSERT and "total_order" not in row.transaction
     if op is Op.DELETE and source.text("rs_id") is not None:
         return True
-    return source.is_shared or source.is_of_transaction
+    return is_shared or source.is_of_transaction
 
 
 def _committed(row: ConnectRow, *, has_place: bool) -> tuple[int, ...] | None:

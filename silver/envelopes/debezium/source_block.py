@@ -224,6 +224,11 @@ class SourceBlock(msgspec.Struct, frozen=True, dict=True):
         )
 
     @ReadOnce
+    def is_in_binlog(self) -> bool:
+        """Whether the change has been read from a binlog."""
+        return not self.is_snapshot and self.text("file") is not None
+
+    @ReadOnce
     def is_of_transaction(self) -> bool:
         """Whether the position is TiCDC's commit timestamp, which all rows of a transaction share.
 

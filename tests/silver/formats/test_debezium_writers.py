@@ -16,7 +16,7 @@ from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.changes.ddl_events import statement_events
 from silver.decoding.format import Context
 from silver.formats import FORMATS
-from silver.formats.debezium import FORMAT
+from silver.formats.debezium import FORMAT, DebeziumOptions
 
 TICDC = {
     "connector": "TiCDC",
@@ -338,3 +338,36 @@ def test_a_document_of_mongodb_keeps_an_object_of_that_form() -> None:
     after = '{"_id": 1, "v": {"scale": 0, "value": "AQ=="}}'
     found = row({"op": "c", "after": after, "source": source}, {"id": "1"})
     assert found.after == {"_id": "1", "v": '{"scale": 0, "value": "AQ=="}'}
+
+
+IN_BINLOG = {
+    "connector": "mysql",
+    "db": "shop",
+    "table": "orders",
+    "file": "bin.000003",
+    "pos": 484,
+    "row": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "is_compressed", "signs"),
+    [
+        (IN_BINLOG, {"id": 2}, True, (True, False)),
+        (IN_BINLOG, None, True, (True, True)),
+        (IN_BINLOG, {"id": 2}, False, (False, False)),
+        ({**IN_BINLOG, "snapshot": "true"}, {"id": 2}, True, (False, False)),
+        ({"connector": "postgresql", "schema": "s", "table": "t", "lsn": 7}, {"id": 2}, True, (False, False)),
+    ],
+)
+def test_changes_of_a_compressed_transaction_share_a_position(
+    source: dict[str, Any], key: dict[str, Any] | None, is_compressed: bool, signs: tuple[bool, bool]
+) -> None:
+    value = {"op": "c", "before": None, "after": {"id": 2}, "source": source, "ts_ms": 1709200800100}
+    raw_key = None if key is None else json.dumps(key).encode()
+    message = RawMessage("feed", "crm.shop.orders", 0, 40, None, raw_key, json.dumps(value).encode())
+    options = DebeziumOptions(compressed_transactions=is_compressed)
+    (found,) = FORMAT.decode(message, Context("feed", options, "UTC", lambda *_: None))
+    assert isinstance(found, RowChange)
+    assert (found.is_shared, found.is_of_record) == signs
+    assert found.position is not None
