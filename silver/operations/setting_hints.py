@@ -19,6 +19,8 @@ from silver.formats import FORMATS
 from silver.operations.encoded_columns import encoded_columns
 
 _MOST_SCHEMAS = 1_000
+_DECODED = frozenset({Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR, Reason.RULE_BROKEN})
+"""Why messages are in quarantine that have been decoded."""
 
 
 def hints(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
@@ -34,7 +36,9 @@ def refusals(config: Config, counts: Iterable[Row]) -> tuple[str, ...]:
     notes = []
     for name, source in sorted(config.sources.items()):
         mine = [row for row in counts if row["source"] == name]
-        refused = sum(row["rows"] for row in mine if row["kind"] == "quarantined")
+        refused = sum(
+            row["rows"] for row in mine if row["kind"] == "quarantined" and row["reason"] not in _DECODED
+        )
         without_key = sum(row["rows"] for row in mine if row["reason"] == Reason.KEY_NOT_IN_IMAGE)
         if without_key:
             notes.append(

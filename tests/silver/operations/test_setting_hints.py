@@ -23,6 +23,8 @@ def count(kind: str, rows: int, reason: str | None = None, source: str = "feed")
         ([count("row", 5), count("quarantined", 9, "not_json")], None),
         ([count("quarantined", 9, "not_json", "other")], None),
         ([count("quarantined", 9, "not_json")], "no message can be decoded as canal; `mainstem detect` on"),
+        ([count("quarantined", 1, "unpaired_before_image")], None),
+        ([count("quarantined", 9, "rule_broken")], None),
         ([count("row", 5), count("quarantined", 2, "key_not_in_image")], "2 rows lack a column of the key"),
     ],
 )
