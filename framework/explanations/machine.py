@@ -76,8 +76,8 @@ EXPLANATIONS = (
         "LEASE_ORPHAN",
         "The Java process of a run that was killed still works on this pipeline.",
         "The Python process ended without stopping its Java process.",
-        "Stop the process that the error names, then run again.",
-        "Do: `kill 4712`, with the number from the error.",
+        "End the process that the error names, then run again. It ignores SIGTERM; SIGKILL loses nothing.",
+        "Do: `kill -9 4712`, with the number from the error.",
     ),
     Explanation(
         "LEASE_UNAVAILABLE",

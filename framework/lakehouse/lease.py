@@ -228,7 +228,7 @@ def _await_orphan(earlier: Mapping[str, object], path: Path) -> None:
                 "LEASE_ORPHAN",
                 found=f"process {child}, the JVM of a run that was killed, still works on this pipeline",
                 where=str(path),
-                action=f"stop process {child}, then run again",
+                action=f"end process {child} (`kill -9 {child}`), then run again",
             )
         time.sleep(0.05)
 

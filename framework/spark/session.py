@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from framework.spark import cds_archive
 from framework.spark.function_lookup import remember_functions
+from framework.spark.jvm_signals import deaf_children
 from framework.spark.loading_ahead import loading_ahead
 from framework.spark.required_settings import REQUIRED, require_settings
 from framework.spark.resolution import verified_jars
@@ -351,7 +352,7 @@ def _started(settings: dict[str, str], debug: bool) -> SparkSession:
     for key, value in settings.items():
         if remote is None or key != "spark.master":
             builder = builder.config(key, value)
-    with _standard_error_kept(debug) as log, warnings.catch_warnings():
+    with _standard_error_kept(debug) as log, warnings.catch_warnings(), deaf_children():
         warnings.simplefilter(
             "ignore" if remote else "default"
         )  # each setting that a running server does not take
