@@ -25,7 +25,6 @@ record in all formats, whether its rows have no position, or some of them share 
     MySQL and MariaDB without `row`                 an event of the binlog
     Maxwell without `xoffset`                       an event of the binlog, or a transaction (xid)
     Oracle without `rs_id`                          a system change number
-    Oracle, deletes                                 a record of the redo log (RBA)
     SQL Server, Db2, Informix without `change_lsn`  a transaction
     TiCDC, in both of its formats                   a transaction (commit timestamp)
 """

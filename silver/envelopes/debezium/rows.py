@@ -230,16 +230,13 @@ def _position(
 def _is_of_record(row: ConnectRow, op: Op, *, is_shared: bool) -> bool:
     """Whether the position is that of a record or a transaction, which may contain many rows.
 
-    A record of PostgreSQL contains several rows only if they are inserted, one of Oracle's redo log only if
-    they are deleted: up to 255 rows of a statement have its RBA and the ssn 0.
+    A record of PostgreSQL contains several rows only if they are inserted.
     """
     source = row.source
     if source.position is None:
         return False
     if "lsn" in source.members:
         return op is Op.INSERT and "total_order" not in row.transaction
-    if op is Op.DELETE and source.text("rs_id") is not None:
-        return True
     return is_shared or source.is_of_transaction
 
 

@@ -30,7 +30,6 @@ def debezium(source: Message, op: str = "c", **more: object) -> Message:
 
 BINLOG = {"connector": "mysql", "file": "bin.000003", "pos": 484}
 SCN = {"connector": "oracle", "schema": "S", "scn": "12", "commit_scn": "14"}
-REDO = {**SCN, "rs_id": " 0x00002f.00001f4e.0010 ", "ssn": 0}
 COMMIT = {"connector": "sqlserver", "schema": "dbo", "commit_lsn": "00000027:00000758:0005"}
 TICDC = {"connector": "TiCDC", "file": "", "pos": 0, "row": 0, "commit_ts": 447984074911121426}
 MAXWELL = {"database": "shop", "table": "t", "type": "insert", "ts": 1709200800, "xid": 7, "data": {"v": 1}}
@@ -48,7 +47,6 @@ RECORDS = {
     "sql server without change_lsn": ("debezium", debezium(COMMIT)),
     "oracle by scn": ("debezium", debezium(SCN)),
     "oracle by scn, deletes": ("debezium", debezium(SCN, "d")),
-    "oracle, deletes of a redo record": ("debezium", debezium(REDO, "d")),
     "ticdc, debezium": ("debezium", debezium(TICDC)),
     "ticdc, canal-json": ("canal", {**CANAL, "_tidb": {"commitTs": 447984074911121426}}),
     "postgresql": ("debezium", debezium({"connector": "postgresql", "schema": "s", "lsn": 24023128})),
@@ -130,7 +128,6 @@ IDS = {
     "sql server without change_lsn": "ca884a69bcea3779c3319ff9ea867d32",
     "oracle by scn": "2870d140923e2804b5b5d4e8fdd538bb",
     "oracle by scn, deletes": "f4a93160cfbbbfa546b1520ebc247474",
-    "oracle, deletes of a redo record": "20f4dd7bb3078971e83499de5d403b94",
     "ticdc, debezium": "49ec1c02ab77bbe5439b0bb556b810f8",
     "ticdc, canal-json": "0d5bc5869ebc572831ff10dc669da866",
     "postgresql": "0405580b22906b8dd2ddbbdb14e678b9",
