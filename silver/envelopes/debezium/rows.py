@@ -217,6 +217,8 @@ def _position(
         if is_expected and not reading.needs_no_position:
             raise Malformed(Reason.MISSING_POSITION, f"source has no position: {BY_PARTITION}")
         return time_position(row.source, row.times)
+    if reading.is_compressed and row.source.is_in_binlog:
+        place = (*place[:2], 0, 0)  # `row` begins anew in each statement of the transaction
     tie = 0
     if was_read and not is_key_sent:  # a configured key may have too few columns
         tie = number_in(row.times.get("ts_ns"), "ts_ns") or (event_time_of(row.times) or 0) * 1000
