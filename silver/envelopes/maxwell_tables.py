@@ -84,17 +84,25 @@ def alteration(old: Definition, new: Definition, text: str | None) -> tuple[Acti
     """The actions that turn the old structure into the new one."""
     before, after = columns_of(old), columns_of(new)
     said = [_spelled(action, before, after) for action in _text_actions(old.name, text)] if text else []
+    respelled = _respelled(before, after)
+    gone = {
+        action.old if isinstance(action, RenameColumn) else action.name
+        for action in said
+        if isinstance(action, RenameColumn | DropColumn)
+    }
+    said = [*(RenameColumn(name, now) for name, now in respelled.items() if name not in gone), *said]
     if _names_after(said, before) != set(after):
-        said = []
+        said = [RenameColumn(name, now) for name, now in respelled.items()]
     actions: list[Action] = [_with_structure_type(action, after) for action in said]
     known = _names_after(actions, before)
     actions += [DropColumn(name) for name in before if name in known and name not in after]
     actions += [_added(name, new, after) for name in after if name not in known]
     in_text = {action.name for action in actions if isinstance(action, AddColumn | ChangeType)}
+    former = {name: name for name in before} | {now: name for name, now in respelled.items()}
     actions += [
         ChangeType(n, c.type, c.declared)
         for n, c in after.items()
-        if n in before and n not in in_text and before[n] != c
+        if n in former and n not in in_text and before[former[n]] != c
     ]
     if primary_key_of(old) != primary_key_of(new):
         actions.append(SetKeys(primary_key_of(new) or ()))
@@ -136,6 +144,12 @@ def _spelled(action: Action, before: Collection[str], after: Collection[str]) ->
             return replace(action, name=_name_in((*after, *before), name), after=place)
         case _:
             return action
+
+
+def _respelled(before: Collection[str], after: Collection[str]) -> dict[str, str]:
+    """The columns that only have another case now: a statement gives a column the name as it is written."""
+    found = {name: _name_in(after, name) for name in before if name not in after}
+    return {name: now for name, now in found.items() if now != name and now not in before}
 
 
 def _name_in(names: Collection[str], written: str) -> str:

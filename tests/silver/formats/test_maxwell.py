@@ -49,7 +49,7 @@ def row(key: bytes | None = None, **members: Any) -> RowChange:
 def altered(
     old: list[Any],
     new: list[Any],
-    sql: str = "?",
+    sql: str | None = "?",
     key: tuple[list[str], list[str]] = (["id"], ["id"]),
     table: str = "orders",
 ) -> Any:
@@ -208,6 +208,26 @@ def test_a_changed_type_is_known_once_from_a_text_that_has_the_column_in_another
         [ID, {**price, "type": "int"}], [ID, price], "alter table orders modify PRICE decimal(10,2) after ID"
     )
     assert actions == (ChangeType("price", "decimal(10,2)", "decimal(10,2)", after="id"),)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "alter table orders modify PRICE bigint",
+        "alter table orders change PRICE PRICE bigint",
+        "alter table orders change column price PRICE bigint",
+        "alter table orders rename column Price to PRICE, modify PRICE bigint",
+        "alter table orders add unrelated int",
+        None,
+    ],
+)
+def test_a_column_that_a_text_gives_another_case_is_renamed(sql: str | None) -> None:
+    price = {"type": "int", "name": "price"}
+    actions = altered([ID, price], [ID, {"type": "bigint", "name": "PRICE"}], sql)
+    assert actions[0] == RenameColumn("price", "PRICE")
+    (changed,) = actions[1:]
+    assert isinstance(changed, ChangeType)
+    assert (changed.name, changed.type) == ("PRICE", "bigint")
 
 
 def test_columns_that_swap_their_names_in_another_case() -> None:
