@@ -16,7 +16,7 @@ TOO_LONG = "mainstem.too_long"
 
 
 _TOPIC_LIKE = re.compile(r"[A-Za-z0-9._-]+")
-_FILE_ENDING = re.compile(r"\.(?:json|jsonl|ndjson|kcat|txt|log|out|dump|dat|data|gz)$", re.IGNORECASE)
+_FILE_ENDING = re.compile(r"\.(?:json|jsonl|ndjson|kcat|txt|gz)$", re.IGNORECASE)
 
 
 class RawMessage(Struct, frozen=True):

@@ -237,6 +237,7 @@ def test_line_that_is_no_kcat_object_keeps_bytes_and_file_coordinates(line: byte
     [
         ("orders", "./orders"),
         ("shop.db.orders", "./shop.db.orders"),
+        ("shop.db.log", "./shop.db.log"),
         ("orders.json", "orders.json"),
         ("shop.db.orders.JSON.gz", "shop.db.orders.JSON.gz"),
         ("day 1", "day 1"),
