@@ -219,7 +219,7 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": _java_options(memory),
+        "spark.driver.extraJavaOptions": _java_options(),
         "spark.pyspark.python": sys.executable,
         "spark.executorEnv.TZ": "UTC",
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[2]),
@@ -261,18 +261,14 @@ def _open_tables(memory: str) -> int:
 
     An open table of twelve columns takes 3 MB, and stays for an hour; Delta would keep ten thousand.
     """
-    megabytes = _megabytes(memory)
-    return 128 if megabytes is None else max(32, int(megabytes / 16))
-
-
-def _megabytes(memory: str) -> float | None:
     found = _SIZE.fullmatch(memory.strip())
     if found is None:
-        return None
-    return int(found[1]) * {"": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}[found[2].lower()]
+        return 128
+    megabytes = int(found[1]) * {"": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}[found[2].lower()]
+    return max(32, int(megabytes / 16))
 
 
-_FIRST_HEAP_MB = 1024
+_FIRST_HEAP_BYTES = 1024**3
 """With the JVM's default, a 64th of the machine, a short run collects garbage a hundred times."""
 
 # Most of a short run is the JVM warming up: its best compiler gets only methods that stay hot for longer.
@@ -288,6 +284,11 @@ _JIT_OPTIONS = (
 )
 
 
+def _machine_memory() -> int:
+    """The bytes of memory that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def _checkpoint_files() -> str:
     """The class that writes checkpoints through Hadoop's plain file system; Spark 4.1 has moved it."""
     package = "org.apache.spark.sql.execution.streaming"
@@ -299,10 +300,10 @@ def _checkpoint_files() -> str:
     )
 
 
-def _java_options(memory: str) -> str:
-    megabytes = _megabytes(memory)
+def _java_options() -> str:
     own = [
-        *([] if megabytes is None else [f"-Xms{max(1, int(min(megabytes, _FIRST_HEAP_MB)))}m"]),
+        # a share, because a fixed size above a limit that comes from elsewhere (_JAVA_OPTIONS) is an error
+        f"-XX:InitialRAMPercentage={min(50.0, 100 * _FIRST_HEAP_BYTES / _machine_memory()):.2f}",
         "-Duser.timezone=UTC",
         f'"-Dlog4j2.configurationFile={_log_settings()}"',
         *(f"-XX:{option}" for option in _JIT_OPTIONS),

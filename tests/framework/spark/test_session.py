@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -28,7 +29,7 @@ from framework.spark.session import (
     release_streams,
     worker_sessions,
 )
-from framework.spark.startup_errors import java_version, start_failure
+from framework.spark.startup_errors import find_java, java_version, start_failure
 from framework.spark.tuning import _TUNED, tune_for_rows
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -79,15 +80,20 @@ def test_open_tables_take_a_fifth_of_the_memory(
     assert local_settings("shop")[OPEN_TABLES] == str(tables)
 
 
-@pytest.mark.parametrize(
-    ("memory", "heap"), [("2g", "-Xms1024m"), ("16GB", "-Xms1024m"), ("700m", "-Xms700m"), ("a lot", None)]
-)
-def test_the_heap_begins_large_and_never_above_the_memory(
-    monkeypatch: pytest.MonkeyPatch, memory: str, heap: str | None
-) -> None:
-    monkeypatch.setenv("MAINSTEM_DRIVER_MEMORY", memory)
-    options = local_settings("shop")["spark.driver.extraJavaOptions"].split()
-    assert [option for option in options if option.startswith("-Xms")] == ([heap] if heap else [])
+def first_heap(*options: str) -> int:
+    """The bytes of the heap that a JVM with these options begins with."""
+    command = [str(find_java()), *options, "-XX:+PrintFlagsFinal", "-version"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = re.search(r"InitialHeapSize\s+=\s+(\d+)", shown)
+    return int(found[1]) if found else 0
+
+
+def test_the_heap_begins_with_more_than_the_default_and_with_no_more_than_it_may_have() -> None:
+    own = local_settings("shop")["spark.driver.extraJavaOptions"].split()
+    share = next(option for option in own if option.startswith("-XX:InitialRAMPercentage="))
+    assert first_heap("-Xmx2g", share) > min(first_heap("-Xmx2g"), 1024**3 - 1)
+    for limit in ("-Xmx300m", "-XX:MaxHeapSize=300m"):
+        assert first_heap("-Xmx2g", share, limit) <= 300 * 1024**2
 
 
 def test_a_session_does_not_keep_all_tables_open_that_it_has_read(
