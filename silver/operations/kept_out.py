@@ -1,4 +1,7 @@
-"""Rows that silver keeps without their images, because they are excluded or in quarantine, decoded again."""
+"""Rows that silver keeps without their images, decoded again.
+
+They are excluded, in quarantine, or repeat forgotten changes.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,8 @@ _ROW_AT = (*MESSAGE_ID, "ordinal")
 def kept_out_rows(run: Run, source: str, tables: Collection[TableName]) -> DataFrame:
     """The rows of these tables that are excluded or refused, with the images that their messages have.
 
-    A message that cannot be decoded has no images here either.
+    So are the repeats of forgotten changes, which may land after `forget`: excluded ones, and halves that are
+    duplicates. A message that cannot be decoded has no images here either.
     """
     state = RunState(run.lake, run.config, source_plans(run.config, FORMATS))
     plan = state.plans[source]
@@ -42,12 +46,12 @@ def kept_out_rows(run: Run, source: str, tables: Collection[TableName]) -> DataF
     stored = run.lake.rows(run.spark, CHANGES_TABLE, CHANGES).where(F.col("source") == source)
     outcomes = outcomes_in_epochs(stored.withColumn("stored_epoch", F.col("epoch")), known)
     decided = outcomes.where("kind NOT IN ('quarantined', 'half', 'excluded')").where(OF_FIRST_LANDING)
-    mine = (
-        rows_of_tables(outcomes, source, dict.fromkeys(tables, ""))
-        .where("kind IN ('quarantined', 'excluded') AND before IS NULL AND after IS NULL")
-        .where(~F.col("reason").eqNullSafe(FORGOTTEN))
-        .join(decided.select(*_ROW_AT), list(_ROW_AT), "left_anti")
-    )
+    of_tables = rows_of_tables(outcomes, source, dict.fromkeys(tables, ""))
+    kept_out = of_tables.where("kind IN ('quarantined', 'excluded') AND before IS NULL AND after IS NULL")
+    kept_out = kept_out.join(decided.select(*_ROW_AT), list(_ROW_AT), "left_anti")
+    forgotten = outcomes.where(F.col("reason").eqNullSafe(FORGOTTEN)).select("change_id").distinct()
+    repeats = of_tables.where("kind = 'duplicate'").where(OF_FIRST_LANDING)
+    mine = kept_out.unionByName(repeats.join(forgotten, "change_id", "left_semi").select(*kept_out.columns))
     if mine.isEmpty():
         return local_frame(run.spark, [], CHANGES)
     places = mine.select(*MESSAGE_ID).unionByName(before_halves_of(mine).select(*MESSAGE_ID)).distinct()
@@ -55,6 +59,7 @@ def kept_out_rows(run: Run, source: str, tables: Collection[TableName]) -> DataF
         places.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi"
     )
     messages = identify_all(landed, run.lake, known).where(HOLDS_COORDINATES)
+    messages = messages.where("key IS NOT NULL OR value IS NOT NULL")  # `forget` leaves neither
     staged = decode(messages.join(places, list(MESSAGE_ID), "left_semi"), state)
     images = staged.select(
         *_ROW_AT,

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from tests.end_to_end.test_blob_to_replica import Shop
+from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_forget import SECRET, holding
 from tests.end_to_end.test_forget_tables import configure
 from tests.end_to_end.test_repair import command
@@ -66,6 +66,37 @@ def test_a_forgotten_row_takes_no_row_in_quarantine_with_it(
     assert command(shop, capsys, "forget", "shop.item", "id=5")[0] == 0
     assert command(shop, capsys, "rebuild", "shop.item")[0] == 0
     assert names(shop) == {1: "pen", 4: "gold"}
+    _, found = command(shop, capsys, "status", "--verify")
+    assert [check["name"] for check in found["checks"] if not check["ok"]] == []
+
+
+@pytest.mark.slow
+def test_a_row_whose_messages_land_again_elsewhere_is_forgotten_again(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path)
+    file = str(shop.folder / "mainstem.yml")
+    sent = [
+        message("INSERT", 1, after=item(1, SECRET, 1.0)),
+        message("INSERT", 2, after=item(7, "pen", 2.0)),
+        message("UPDATE_BEFOR", 3, before=item(1, SECRET, 1.0)),
+        message("UPDATE_AFTER", 3, after=item(1, SECRET, 3.0)),
+        message("DELETE", 4, before=item(1, SECRET, 3.0)),
+    ]
+    shop.land(sent)
+    assert main(["run", "-c", file]) == 0
+    assert command(shop, capsys, "forget", "shop.item", "id=1")[0] == 0
+
+    for part in (sent, sent[3:4], sent[2:3]):
+        shop.land(part)
+        assert main(["run", "-c", file]) == 0
+    assert holding(shop, SECRET)
+    code, output = command(shop, capsys, "forget", "shop.item", "id=1")
+    assert (code, output["forgotten"]["bronze"]) == (0, {"messages": 6})
+    assert not holding(shop, SECRET)
+    assert main(["forget", "shop.item", "id=1", "-c", file]) == 1
+    assert "NOTHING_TO_FORGET" in capsys.readouterr().err
+    assert names(shop) == {7: "pen"}
     _, found = command(shop, capsys, "status", "--verify")
     assert [check["name"] for check in found["checks"] if not check["ok"]] == []
 
