@@ -24,6 +24,7 @@ from framework.spark import cds_archive
 from framework.spark.function_lookup import remember_functions
 from framework.spark.jvm_signals import deaf_children
 from framework.spark.loading_ahead import loading_ahead
+from framework.spark.machine_memory import machine_memory
 from framework.spark.required_settings import REQUIRED, require_settings
 from framework.spark.resolution import verified_jars
 from framework.spark.running_session import running_session
@@ -284,11 +285,6 @@ _JIT_OPTIONS = (
 )
 
 
-def _machine_memory() -> int:
-    """The bytes of memory that this machine has."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
 def _checkpoint_files() -> str:
     """The class that writes checkpoints through Hadoop's plain file system; Spark 4.1 has moved it."""
     package = "org.apache.spark.sql.execution.streaming"
@@ -303,7 +299,7 @@ def _checkpoint_files() -> str:
 def _java_options() -> str:
     own = [
         # a share, because a fixed size above a limit that comes from elsewhere (_JAVA_OPTIONS) is an error
-        f"-XX:InitialRAMPercentage={min(50.0, 100 * _FIRST_HEAP_BYTES / _machine_memory()):.2f}",
+        f"-XX:InitialRAMPercentage={min(50.0, 100 * _FIRST_HEAP_BYTES / machine_memory()):.2f}",
         "-Duser.timezone=UTC",
         f'"-Dlog4j2.configurationFile={_log_settings()}"',
         *(f"-XX:{option}" for option in _JIT_OPTIONS),

@@ -20,6 +20,7 @@ from framework.lakehouse.live_checks import LiveCheck, live_checks
 from framework.lakehouse.rights import Right, needed_rights
 from framework.pipeline.session import read_config
 from framework.spark.jars import known_jars, packages
+from framework.spark.machine_memory import machine_memory
 from framework.spark.session import close_session, open_session
 from framework.spark.startup_errors import OLDEST_JAVA, find_java, java_version
 
@@ -174,19 +175,10 @@ def _jars() -> Finding:
 
 
 def _memory() -> Finding:
-    size = _memory_size()
+    size = machine_memory()
     ok = size >= LEAST_MEMORY
     action = "" if ok else "use a machine with 4 GB, or set MAINSTEM_DRIVER_MEMORY to 1g for small feeds"
     return Finding("memory", ok, f"{size / GIGABYTE:.1f} GB", action)
-
-
-def _memory_size() -> int:
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return physical
-    return min(physical, int(limit)) if limit.isdigit() else physical
 
 
 def _disk(name: str, folder: Path) -> Finding:
