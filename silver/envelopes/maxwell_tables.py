@@ -85,14 +85,10 @@ def alteration(old: Definition, new: Definition, text: str | None) -> tuple[Acti
     before, after = columns_of(old), columns_of(new)
     said = [_spelled(action, before, after) for action in _text_actions(old.name, text)] if text else []
     respelled = _respelled(before, after)
-    gone = {
-        action.old if isinstance(action, RenameColumn) else action.name
-        for action in said
-        if isinstance(action, RenameColumn | DropColumn)
-    }
-    said = [*(RenameColumn(name, now) for name, now in respelled.items() if name not in gone), *said]
+    renames, left = [RenameColumn(*names) for names in respelled.items()], _names_after(said, before)
+    said = [*(rename for rename in renames if rename.old in left), *said]
     if _names_after(said, before) != set(after):
-        said = [RenameColumn(name, now) for name, now in respelled.items()]
+        said = [*renames]
     actions: list[Action] = [_with_structure_type(action, after) for action in said]
     known = _names_after(actions, before)
     actions += [DropColumn(name) for name in before if name in known and name not in after]
