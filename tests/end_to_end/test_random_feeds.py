@@ -10,6 +10,7 @@ MAINSTEM_MOVES="restart loss" says which.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -191,8 +192,9 @@ def test_rows_are_traced_without_a_session_as_with_one(
             key = dict(zip(task.state.keys, row, strict=True))
             with suppress(SessionNeeded):
                 found.append((task.name.dotted, key, trace(run, task.name.dotted, key)))
-    if not found:
+    if not found and "MAINSTEM_SEED" in os.environ:
         pytest.skip("each table that this seed leaves has had another key or name")
+    assert found
     monkeypatch.setattr(tracing, "few_rows", lambda *_: None)
     for module in (tracing, newest_tables):
         monkeypatch.setattr(module, "is_read_locally", lambda _: False)
