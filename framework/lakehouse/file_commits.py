@@ -13,7 +13,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -67,30 +67,8 @@ class Commit:
     note: str | None = None
 
 
-_PLAIN = Commit()
-
-
-@dataclass(frozen=True, slots=True)
-class NewTable:
-    """What a table is from its first commit on: its columns, its comment, and its properties."""
-
-    schema: StructType
-    comment: str
-    properties: Mapping[str, str] = field(default_factory=dict)
-
-    def metadata(self) -> dict[str, Any]:
-        """The action of Delta's protocol that says it."""
-        return {
-            "metaData": {
-                "id": str(uuid.uuid4()),
-                "description": self.comment,
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": self.schema.json(),
-                "partitionColumns": [],
-                "configuration": dict(self.properties),
-                "createdTime": time.time_ns() // 1_000_000,
-            }
-        }
+PLAIN = Commit()
+"""A commit that says nothing of itself."""
 
 
 def takes_files(spark: SparkSession, location: str, schema: StructType) -> bool:
@@ -100,7 +78,14 @@ def takes_files(spark: SparkSession, location: str, schema: StructType) -> bool:
     asks the newest one.
     """
     log = _log_of(spark, location)
-    return log is not None and _takes_plain_files(log.unsafeVolatileSnapshot().metadata(), schema)
+    if log is None or is_connect(spark):
+        return False
+    snapshot = log.unsafeVolatileSnapshot()
+    if int(snapshot.version()) < 0:  # this process has created the table since Delta looked
+        jvm: Any = spark._jvm
+        found = jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, location)
+        snapshot = found._2()
+    return takes_plain_files(snapshot.metadata(), schema)
 
 
 def commit_files(
@@ -123,57 +108,20 @@ def commit_files(
     Returns:
         Whether the table has the files now. If not, they are where they were.
     """
-    folder, attempt = Path(location), None if is_connect(spark) else _transaction_of(spark, location)
+    folder, attempt = Path(location), None if is_connect(spark) else transaction_of(spark, location)
     if attempt is None or not files or any(os.stat(file).st_dev != folder.stat().st_dev for file in files):
         return False
-    if not _takes_plain_files(attempt.metadata(), schema):
+    if not takes_plain_files(attempt.metadata(), schema):
         return False
     once = commit.transaction
     if once is not None and _newest_version(spark._jvm, attempt, once.app_id) >= once.version:
         return True
-    actions = [] if once is None else [_once(once)]
+    actions = [] if once is None else [once_of(once)]
     jvm: Any = spark._jvm
-    _commit(jvm, attempt, [*actions, *_moved(files, attempt, location, schema)], "Append", commit.note)
+    commit_actions(
+        jvm, attempt, [*actions, *moved_files(files, attempt, location, schema)], "Append", commit.note
+    )
     remove_old_checksums(location)
-    return True
-
-
-def create_table(
-    spark: SparkSession,
-    location: str,
-    table: NewTable,
-    files: Sequence[str] = (),
-    commit: Commit = _PLAIN,
-) -> bool:
-    """Create a table whose first commit has Parquet files, or none.
-
-    Unlike a statement it also takes a folder that a killed process has left, with a log without commits.
-
-    Args:
-        spark: The session.
-        location: The path of the table, which does not exist.
-        table: What the table is.
-        files: The paths of files with these columns, on the disk of the lakehouse.
-        commit: What the commit says of itself.
-
-    Returns:
-        Whether there is a table with the files now. If not, nothing has happened.
-    """
-    if is_connect(spark) or local_log(location) is None:
-        return False
-    folder = Path(location)
-    (folder / "_delta_log").mkdir(parents=True, exist_ok=True)
-    if any(os.stat(file).st_dev != folder.stat().st_dev for file in files):
-        return False
-    attempt, jvm = _transaction_of(spark, location), cast(Any, spark)._jvm
-    if int(attempt.readVersion()) >= 0:
-        return False
-    attempt.updateMetadataForNewTable(_action(jvm, table.metadata()))
-    if files and not _takes_plain_files(attempt.metadata(), table.schema):  # the session may add properties
-        return False
-    once = [] if commit.transaction is None else [_once(commit.transaction)]
-    added = _moved(files, attempt, location, table.schema)
-    _commit(jvm, attempt, [*once, *added], "Append" if files else "ErrorIfExists", commit.note)
     return True
 
 
@@ -193,20 +141,20 @@ def replace_files(
     Returns:
         Whether the table has only the rows of the file now. If not, nothing has happened.
     """
-    attempt = None if is_connect(spark) else _transaction_of(spark, location)
+    attempt = None if is_connect(spark) else transaction_of(spark, location)
     if attempt is None or (file is not None and os.stat(file).st_dev != Path(location).stat().st_dev):
         return False
     version = int(attempt.readVersion())
     if since is not None and not _is_commit(location, version, since):
         return False
     former = local_table(location, version)
-    if former is None or former.files is None or not _takes_plain_files(attempt.metadata(), schema):
+    if former is None or former.files is None or not takes_plain_files(attempt.metadata(), schema):
         return False
     attempt.readWholeTable()  # a commit of another process between the two would be lost
     removed = [_remove(each, location) for each in former.files]
-    added = _moved([] if file is None else [file], attempt, location, schema)
+    added = moved_files([] if file is None else [file], attempt, location, schema)
     jvm: Any = spark._jvm
-    _commit(jvm, attempt, [*removed, *added], "Overwrite", None)
+    commit_actions(jvm, attempt, [*removed, *added], "Overwrite", None)
     remove_old_checksums(location)
     return True
 
@@ -218,7 +166,9 @@ def _is_commit(location: str, version: int, since: str) -> bool:
         return False
 
 
-def _moved(files: Iterable[str], attempt: Any, location: str, schema: StructType) -> list[dict[str, Any]]:
+def moved_files(
+    files: Iterable[str], attempt: Any, location: str, schema: StructType
+) -> list[dict[str, Any]]:
     """Move files into the table's folder; returns the actions that add them."""
     listed = attempt.metadata().configuration().get(STATISTICS)
     statistics = _names(listed.get()) if listed.isDefined() else schema.names[:_INDEXED]
@@ -230,17 +180,21 @@ def _moved(files: Iterable[str], attempt: Any, location: str, schema: StructType
     return actions
 
 
-def _commit(jvm: Any, attempt: Any, actions: Iterable[dict[str, Any]], mode: str, note: str | None) -> None:
-    parsed = [_action(jvm, each) for each in actions]
+def commit_actions(
+    jvm: Any, attempt: Any, actions: Iterable[dict[str, Any]], mode: str, note: str | None
+) -> None:
+    """Let Delta commit these actions, as a write of this mode."""
+    parsed = [action_of(jvm, each) for each in actions]
     as_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
     attempt.commit(as_seq(parsed).toSeq(), _operation(jvm, attempt, mode, note))
 
 
-def _action(jvm: Any, action: dict[str, Any]) -> Any:
+def action_of(jvm: Any, action: dict[str, Any]) -> Any:
+    """An action of Delta's protocol, as its transactions take it."""
     return jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(action))
 
 
-def _takes_plain_files(metadata: Any, schema: StructType) -> bool:
+def takes_plain_files(metadata: Any, schema: StructType) -> bool:
     """Whether a file with these columns needs nothing else to be a file of the table."""
     found = json.loads(metadata.json())["metaData"]  # one call: each property would take two
     properties = [key for key in found.get("configuration", ()) if key.startswith("delta.")]
@@ -262,7 +216,7 @@ def _names(listed: str | None) -> tuple[str, ...]:
     )
 
 
-def _transaction_of(spark: SparkSession, location: str) -> Any:
+def transaction_of(spark: SparkSession, location: str) -> Any:
     """A transaction of Delta's on the newest version of a table; None for one of another machine.
 
     Delta finds the newest version by listing the log, which has the commits of thirty days. It need not where
@@ -309,7 +263,8 @@ def _newest_version(jvm: Any, attempt: Any, app_id: str) -> int:
     return next((int(each["version"]) for each in found if each["appId"] == app_id), -1)
 
 
-def _once(transaction: Transaction) -> dict[str, Any]:
+def once_of(transaction: Transaction) -> dict[str, Any]:
+    """The action that says which version of an application a commit has."""
     return {"txn": {"appId": transaction.app_id, "version": transaction.version}}
 
 

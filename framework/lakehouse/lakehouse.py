@@ -143,7 +143,7 @@ class Lakehouse:
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """Create the table unless it exists; `schema` may be text as Spark SQL writes it."""
-        from framework.lakehouse.file_commits import NewTable, create_table
+        from framework.lakehouse.new_tables import NewTable, create_table
 
         if self.exists(spark, name):
             return

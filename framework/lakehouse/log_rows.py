@@ -67,7 +67,8 @@ def _append_file(
     commit: RowCommit,
 ) -> bool:
     """Append the rows as a file that this process writes; returns whether that was possible."""
-    from framework.lakehouse.file_commits import Commit, NewTable, commit_files, create_table
+    from framework.lakehouse.file_commits import Commit, commit_files
+    from framework.lakehouse.new_tables import NewTable, create_table
 
     lake, name = table
     location = lake.location(name)

@@ -20,9 +20,9 @@ from framework.lakehouse.commits import OVERWRITE, newest_commits, operations
 from framework.lakehouse.file_commits import (
     Commit,
     _newest_version,
-    _transaction_of,
     commit_files,
     replace_files,
+    transaction_of,
 )
 from framework.lakehouse.lakehouse import Lakehouse, Transaction, sql_name
 from framework.lakehouse.local_tables import DataFile
@@ -192,7 +192,7 @@ def test_the_versions_of_many_applications_are_told_apart(
         for checksum in Path(lake.location(NAME), "_delta_log").glob("*.crc"):
             checksum.unlink()
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    attempts = [_transaction_of(spark, lake.location(NAME)) for _ in range(4)]
+    attempts = [transaction_of(spark, lake.location(NAME)) for _ in range(4)]
     assert [_newest_version(jvm, attempt, f"app{n}") for n, attempt in enumerate(attempts)] == [0, 1, 2, -1]
 
 
@@ -206,7 +206,7 @@ def test_a_commit_asks_the_jvm_as_often_for_a_hundred_sources_as_for_one(
 
     def calls() -> int:
         """How often Python asks the JVM for the versions of two applications, the last one and a new one."""
-        attempt, commands = _transaction_of(spark, location), []
+        attempt, commands = transaction_of(spark, location), []
 
         def counted(client: Any, command: str, *more: Any, **options: Any) -> Any:
             if not command.startswith("m\n"):  # objects of the JVM that end
@@ -225,9 +225,9 @@ def test_a_commit_asks_the_jvm_as_often_for_a_hundred_sources_as_for_one(
     for_one = calls()
 
     last = 99
-    attempt = _transaction_of(spark, location)
-    many = [file_commits._once(Transaction(f"source{number}", number + 1)) for number in range(1, 100)]
-    file_commits._commit(jvm, attempt, many, "Append", None)
+    attempt = transaction_of(spark, location)
+    many = [file_commits.once_of(Transaction(f"source{number}", number + 1)) for number in range(1, 100)]
+    file_commits.commit_actions(jvm, attempt, many, "Append", None)
 
     assert calls() == for_one
 
@@ -251,14 +251,14 @@ def test_the_log_is_not_listed_where_the_version_at_hand_is_the_newest(
         assert commit(spark, lake, written(tmp_path, (version, None)), version=version)
         before = listed_at(spark, lake)
         let_the_clock_go_on()
-        attempt = _transaction_of(spark, lake.location(NAME))
+        attempt = transaction_of(spark, lake.location(NAME))
         assert attempt.readVersion() == version + 1
         has_new_checkpoint = version + 1 == 10  # which Delta looks for
         assert (listed_at(spark, lake) > before) == has_new_checkpoint, version
     newest = Path(lake.location(NAME), "_delta_log", f"{12:020d}.json")
     shutil.copy(newest, newest.with_name(f"{13:020d}.json"))  # as another process does
     let_the_clock_go_on()
-    assert _transaction_of(spark, lake.location(NAME)).readVersion() == 13
+    assert transaction_of(spark, lake.location(NAME)).readVersion() == 13
     assert listed_at(spark, lake) > before
 
 
