@@ -93,6 +93,8 @@ class RowChange(Struct, frozen=True):
         is_time: This position is only a time, where others of the format may be more: several changes can
             share it, and the source's order may be another one.
         is_shared: Several changes can share this position, which is a place in the source's log.
+        is_exclusive: This position is that of one change, or of a delete and an insert that are a change of a
+            key: where others share it, a setting of the source is missing.
         is_of_record: This position is that of a record or a transaction, which may hold several equal rows
             of this table without a key. Rows of a snapshot (READ) are taken so, too.
         is_single: A row of a snapshot that equals another one at this position is that row, sent again.
@@ -131,6 +133,7 @@ class RowChange(Struct, frozen=True):
     identity: tuple[str, ...] | None = None
     earliest: tuple[int, ...] | None = None
     committed: tuple[int, ...] | None = None
+    is_exclusive: bool = False
 
 
 class Control(Struct, frozen=True):

@@ -2,7 +2,8 @@
 
     state       meaning of the row
     shown       a value of the batch is possible only in these modes of a kind (`decimals`: `text`); or
-                several updates have one position (`positions`: `shared`)
+                several updates have one position (`positions`: `shared`); or changes share a position that
+                the feed gives one change alone (`transactions`: `compressed`)
     waiting     the batch quarantined messages that the modes known then (`modes`) were not enough to read
     taken       such messages were decoded again in this batch, with the modes known then
     redefined   the batch defines a table (`kind`) from a sequence on (`modes`) that earlier rows have reached
@@ -32,6 +33,7 @@ from framework.lakehouse.table_reader import Query
 from framework.spark.local_frame import local_frame
 from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.changes.decode import SourcePlan
+from silver.changes.exclusive_positions import SHARED_KIND
 from silver.decoding.encoding_modes import Modes, ModeState, evidence_of, fingerprint, state_of
 from silver.decoding.table_definitions import (
     DeclaredColumns,
@@ -54,8 +56,8 @@ _REDEFINED, _READ_AGAIN, _DEFINED = "redefined", "read_again", "defined"
 class EncodingRow:
     """A row of `ops/encodings` without its time.
 
-    `kind` says what the modes are for (`decimals`, `binary`, `times`, `positions`), or names the table of
-    `redefined`, `read_again` and `defined`; null in the other states.
+    `kind` says what the modes are for (`decimals`, `binary`, `times`, `positions`, `transactions`), or names
+    the table of `redefined`, `read_again` and `defined`; null in the other states.
     """
 
     source: str
@@ -126,6 +128,11 @@ class Encodings:
         """The sources whose messages have shown that several updates can have one position."""
         kind, _ = evidence_of(SHARED_POSITIONS)
         return frozenset(row.source for row in self.rows if row.state == _SHOWN and row.kind == kind)
+
+    @property
+    def with_shared_transactions(self) -> frozenset[str]:
+        """The sources whose changes have shared a position that the feed gives one change alone."""
+        return frozenset(row.source for row in self.rows if row.state == _SHOWN and row.kind == SHARED_KIND)
 
     def waits(self, plan: SourcePlan) -> bool:
         """Whether the source has quarantined messages that the last attempt did not read completely."""

@@ -25,6 +25,7 @@ from silver.changes import output_limits
 from silver.changes.adjacent_halves import merge_adjacent, with_id
 from silver.changes.change_id import change_id, digest
 from silver.changes.ddl_events import in_view, statement_events, with_texts_once
+from silver.changes.exclusive_positions import note_shared_positions
 from silver.changes.headers import is_about_us, trusted
 from silver.changes.partition_order import UNPLACED, raise_sequences
 from silver.changes.record_runs import note_runs
@@ -286,6 +287,7 @@ class ArrowBatchDecoder:
         merge_adjacent(self.rows, self.waiting.values())
         rows = [row for row in self.rows if row is not None]
         note_runs(rows)
+        note_shared_positions(rows)
         raise_sequences(rows)
         describe_schemas(rows)
         return staged_batch(rows)
@@ -356,6 +358,8 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
             row["evidence"] = ";".join(event.evidence)
         if event.earliest is not None and is_tied:
             row["earliest"] = sequence_of(epoch, event.earliest, None)
+        if event.is_exclusive:
+            row["is_exclusive"] = True
         if event.committed is not None:
             row["committed"] = sequence_of(epoch, event.committed, None)
         if event.half is not Half.BEFORE:  # a BEFORE half gets one where it is not merged (`with_id`)

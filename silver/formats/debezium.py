@@ -392,6 +392,7 @@ FORMAT = Format(
     has_table_definitions=True,
     options=DebeziumOptions,
     column_type=column_type,
+    shared_positions_setting="compressed_transactions",
     modes=KINDS,
     shares_envelope_with=("arcion",),
     signature=debezium_signature,

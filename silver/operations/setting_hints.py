@@ -14,6 +14,7 @@ from framework.naming import dotted_name
 from framework.pipeline.layer import Run
 from framework.text.formatting import quantity
 from silver.batches.changes_table import changes_since
+from silver.batches.encodings import read_encodings
 from silver.decoding.format import Format, no_options
 from silver.formats import FORMATS
 from silver.operations.encoded_columns import encoded_columns
@@ -28,7 +29,12 @@ def hints(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
 
     Nothing is read for sources whose format has no such settings, and declares all types.
     """
-    return (*_missing_settings(run, counts), *_encoded_columns(run, counts), *refusals(run.config, counts))
+    return (
+        *_missing_settings(run, counts),
+        *_shared_positions(run, counts),
+        *_encoded_columns(run, counts),
+        *refusals(run.config, counts),
+    )
 
 
 def refusals(config: Config, counts: Iterable[Row]) -> tuple[str, ...]:
@@ -97,6 +103,26 @@ def _missing_settings(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
         if note is not None:
             found.setdefault(row["source"], note)
     return tuple(note for _, note in sorted(found.items()))
+
+
+def _shared_positions(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
+    """A note for each source with new rows whose changes share positions, against its settings."""
+    settings = {
+        name: setting
+        for name in sorted(
+            {row["source"] for row in counts if row["kind"] == "row"} & run.config.sources.keys()
+        )
+        if (setting := FORMATS[run.config.sources[name].format].shared_positions_setting) is not None
+        and not getattr(run.config.sources[name].options, setting)
+    }
+    shared = read_encodings(run.spark, run.lake).with_shared_transactions if settings else frozenset()
+    return tuple(
+        f"source {name}: several changes have one position, so that some may be lost as duplicates, or count"
+        f" in another order than that of the source (`binlog_transaction_compression=ON` of MySQL): write"
+        f" `{setting}: true` for the source, then `mainstem rebuild TABLE --from bronze` for its tables"
+        for name, setting in settings.items()
+        if name in shared
+    )
 
 
 def hint(

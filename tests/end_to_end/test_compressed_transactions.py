@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from framework.cli import main
 from framework.config.model import load_config
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.test_partition_order import Topics
@@ -89,3 +90,31 @@ def test_each_change_of_a_compressed_transaction_counts_in_its_order(
     assert states() == second
     land(FIRST + SECOND, 200)  # what goes there and back counts again, and ends where it ended
     assert (states()[0], states()[2]) == (second[0], second[2])
+
+
+@pytest.mark.long
+def test_a_source_without_the_option_is_told_until_it_has_it(
+    spark: SparkSession, tmp_path: Path, capsys: Any
+) -> None:
+    topics = Topics(spark, tmp_path)
+
+    def run(config: str, *words: str) -> str:
+        (tmp_path / "mainstem.yml").write_text(config, encoding="utf-8")
+        topics.config = load_config(tmp_path / "mainstem.yml", formats=SILVER.options())
+        capsys.readouterr()
+        assert main([*(words or ("run",)), "-c", str(tmp_path / "mainstem.yml")]) == 0
+        return str(capsys.readouterr())
+
+    without = CONFIG.replace(", compressed_transactions: true", "")
+    topics.land("crm", {0: change(300, "c", None, order(9, "a"))})
+    assert "compressed_transactions" not in run(without)
+    topics.land("crm", dict(enumerate(SECOND, 1)))
+    assert "source crm: several changes have one position" in run(without)
+    topics.land("crm", {20: change(1200, "c", None, order(10, "a"))})
+    assert "write `compressed_transactions: true` for the source" in run(without)
+    assert topics.rows("orders", "id", "v") == [(1, "d"), (9, "a"), (10, "a")]
+    topics.land("crm", {21: change(1300, "d", order(10, "a"))})
+    assert "several changes" not in run(CONFIG)
+    run(CONFIG, "rebuild", "shop.orders", "--from", "bronze")
+    history = topics.lake.read(spark, "gold/shop/orders__history").where("id = 1")
+    assert [row["v"] for row in history.orderBy("_cdc_sequence").collect()] == ["d", "c", "d"]

@@ -146,6 +146,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         is_single=op is Op.READ and not keys and "ts_ns" in row.times,  # read at a nanosecond of its own
         evidence=images.evidence,
         committed=_committed(row, has_place=has_place),
+        is_exclusive=has_place and not is_shared and op is not Op.READ and row.source.is_in_binlog,
     )
 
 

@@ -1,0 +1,78 @@
+"""Changes that share a position of one change alone: evidence that a setting is missing, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from silver.changes.decode import decode_batch
+from silver.changes.exclusive_positions import SHARED_TRANSACTIONS
+from silver.changes.staged_rows import plain_rows
+from silver.formats import debezium
+from silver.formats.debezium import DebeziumOptions
+from tests.silver.changes.test_decode import batch, plan
+
+_Change = tuple[str, int | None, int | None]
+"""The operation, and the id before and after."""
+BINLOG = {"connector": "mysql", "db": "shop", "table": "orders", "server_id": 7, "ts_ms": 1709200800000}
+AT = {"file": "binlog.000003", "pos": 500, "row": 0}
+POSTGRES = {"connector": "postgresql", "db": "shop", "schema": "s", "table": "orders", "lsn": 7}
+
+
+def message(op: str, before: int | None, after: int | None, value: str = "a", **more: Any) -> bytes:
+    images = [None if number is None else {"id": number, "v": value} for number in (before, after)]
+    source = more.pop("source", {**BINLOG, **AT, **more})
+    return json.dumps({"op": op, "before": images[0], "after": images[1], "source": source}).encode()
+
+
+def evidence(messages: Sequence[bytes | None], **options: Any) -> list[str]:
+    own = plan(debezium.FORMAT)
+    own = replace(
+        own, context=replace(own.context, options=DebeziumOptions(**options), keys_for=lambda *_: ("id",))
+    )
+    rows = plain_rows(decode_batch(batch(messages), {"feed": own}))
+    return [row["evidence"] for row in rows if row["evidence"]]
+
+
+SHARED = [message("c", None, 1), message("u", 1, 1, "b")]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        SHARED,
+        [message("u", 1, 1, "b"), message("u", 1, 1, "c")],  # the second would be a duplicate of the first
+        [message("c", None, 1), message("c", None, 2)],
+        [message("d", 1, None), message("d", 2, None)],
+        [message("c", None, 1), message("c", None, 1, table="notes")],
+        [message("u", 1, 1, "b"), b"{}", message("u", 1, 1, "c")],
+        [*SHARED, message("u", 1, 1, "c")],
+    ],
+)
+def test_neighbours_that_share_a_position_of_a_binlog_are_evidence_once(messages: list[bytes]) -> None:
+    assert evidence(messages) == [SHARED_TRANSACTIONS]
+    assert evidence(messages, compressed_transactions=True) == []
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [message("c", None, 1), message("c", None, 2, row=1)],
+        [message("c", None, 1), message("c", None, 2, pos=900)],
+        [message("c", None, 1), message("c", None, 1)],  # one change, delivered twice
+        [message("c", None, 1), message("u", 1, 1, server_id=8)],  # another server's log
+        [message("d", 1, None), message("c", None, 2)],  # a change of a key
+        [message("d", 1, None), None, message("c", None, 2)],
+        [message("c", None, 2), message("d", 1, None)],  # its halves in two partitions
+        [message("r", None, 1, snapshot="true"), message("r", None, 2, snapshot="true")],
+        [message("c", None, 1), message("r", None, 2, snapshot="incremental")],
+        [message("c", None, 1, row=None), message("u", 1, 1, "b", row=None)],
+        [message("u", 1, 1, "b", source=POSTGRES), message("u", 1, 1, "c", source=POSTGRES)],
+    ],
+)
+def test_other_neighbours_are_none(messages: list[bytes]) -> None:
+    assert evidence(messages) == []
