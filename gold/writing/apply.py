@@ -16,7 +16,7 @@ from framework.pipeline.fault_injection import crash_point
 from framework.spark.required_settings import refuse_references
 from framework.spark.tuning import tune_for_rows
 from gold.changes.effects import effects, key_names
-from gold.changes.few_changes import TableChanges
+from gold.changes.few_changes import FewChange, TableChanges
 from gold.changes.profile import SchemaColumn
 from gold.planning.gates import refuse_failing_rows
 from gold.planning.knowledge import CachedChanges
@@ -28,6 +28,7 @@ from gold.planning.task import Task, folder_of
 from gold.writing import append, bad_values, history, merge, replica, stored_columns, table_changes
 from gold.writing.bad_values import Faults
 from gold.writing.certain_fit import certainly_fit
+from gold.writing.certain_inserts import certainly_meet_none
 from gold.writing.change_cache import table_changes_of
 from gold.writing.collisions import count_collisions
 from gold.writing.key_bounds import key_bounds
@@ -147,8 +148,7 @@ def apply_table(
     tune_for_rows(spark, rows_read(spark, lake, plan, (target.replica, target.history)))
     if plan.rebuild is not None:
         truncates = table_changes.truncates(spark, task, after=since)
-        is_watched = found.few_after(since) is None
-        met, all_fit = _rebuild(new, plan, target, truncates, is_watched=is_watched)
+        met, all_fit = _rebuild(new, plan, target, truncates, few=found.few_after(since))
     else:
         places = (target.replica, target.history)
         merge.keep_change_feed(spark, places, plan.layout)
@@ -220,7 +220,7 @@ def plan_task(
 
 
 def _rebuild(
-    rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame, *, is_watched: bool
+    rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame, *, few: Sequence[FewChange] | None
 ) -> tuple[Collisions, bool]:
     """Writes the whole table.
 
@@ -229,7 +229,7 @@ def _rebuild(
         plan: The plan.
         target: Where the replica and the history are.
         truncates: All truncates.
-        is_watched: Whether anybody wants to know if the changes fit.
+        few: The same changes, as they came; None where they are not in this process.
 
     Returns:
         How many added rows met an existing one, and whether every change surely fits its columns.
@@ -244,10 +244,10 @@ def _rebuild(
     if plan.task.gates or tests_states(plan):
         states = replica.newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
         refuse_states(states, plan)
-    all_fit = replica.rewrite(rows, target.replica, plan, is_watched=is_watched)
+    all_fit = replica.rewrite(rows, target.replica, plan, is_watched=few is None)
     if target.history is not None:
         history.rewrite(history.versions_of(rows, plan), target.history, plan.history_layout)
-    if not plan.batch_profile.additions:
+    if not plan.batch_profile.additions or (few is not None and certainly_meet_none(few, plan)):
         return Collisions(), all_fit
     added = rows_written(rows.sparkSession, target.replica)
     return count_collisions(rows, None, plan, target.replica, added=added), all_fit

@@ -19,7 +19,7 @@ from gold.planning.plan import Plan
 from gold.schema.kept_digits import FEW_DIGITS
 
 _SIZES = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
 _NUMBER = re.compile(r"-?[0-9]{1,38}(?:\.[0-9]{1,22})?")
 _MOST_DIGITS, _SURE_OF_FLOAT = 17, 9
 _DECIMAL = re.compile(r"-?([0-9]{1,38})(?:\.([0-9]{1,38}))?")

@@ -94,6 +94,31 @@ def test_a_warm_round_runs_few_jobs_also_after_many_changes_of_few_rows(
             assert jobs(spark) - before <= MOST_JOBS["gold"]
 
 
+def test_rows_that_are_deleted_in_a_first_load_run_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    counted: list[int] = []
+    for deleted in (0, 3):
+        folder = tmp_path / str(deleted)
+        config = feeds.config(folder, ["maxwell"])
+        inserted = list(_changes(0))
+        gone = [
+            dataclasses.replace(
+                change, op="delete", before=change.after, after=None, number=change.number + 1_000
+            )
+            for change in inserted[:deleted]
+        ]
+        _write(folder, "maxwell", 0, (line for change in (*inserted, *gone) for line in maxwell(change)))
+        with open_pipeline(config, is_exclusive=True) as (lake, session):
+            run = Run(session, lake, config, "run")
+            bronze, silver, gold = list(installed_layers())[:3]
+            assert not bronze.run(run).errors + silver.run(run).errors
+            before = jobs(spark)
+            assert sum(line.inserted for line in gold.run(run).tables) == 60
+            counted.append(jobs(spark) - before)
+            rows = lake.read(session, "gold/shop/item")
+            assert rows.count() == 20 - bool(deleted)
+    assert counted[0] == counted[1]
+
+
 def test_a_small_batch_with_halves_servers_and_a_broken_message_runs_few_jobs(
     spark: SparkSession, tmp_path: Path
 ) -> None:

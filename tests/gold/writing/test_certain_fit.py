@@ -23,6 +23,8 @@ WORDS = ("true", "false", "True", "NaN", "Infinity", "1E5", "-0", "0.0", "", " 1
     [
         ("12", "int"),
         ("-128", "tinyint"),
+        ("9000000000000000004", "bigint"),
+        ("-9223372036854775808", "bigint"),
         ("true", "boolean"),
         ("1.5", "double"),
         ("0.30000000000000004", "double"),
@@ -46,6 +48,7 @@ def test_usual_values_need_no_job(text: str, kind: str) -> None:
     ("text", "kind"),
     [
         ("128", "tinyint"),
+        ("9223372036854775808", "bigint"),
         ("12\n", "int"),
         ("٣", "int"),
         ("TRUE", "boolean"),
