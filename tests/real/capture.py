@@ -52,7 +52,7 @@ def capture(
 ) -> Captured:
     """Runs the workload while the connectors stream.
 
-    Then stops the databases and the worker, but not the broker.
+    Then stops the worker. The databases and the broker go on: other tests use them.
     """
     mariadb, postgres = databases
     workloads = {
@@ -74,8 +74,6 @@ def capture(
         return Captured(broker, workloads)
     finally:
         worker.stop()
-        mariadb.stop()
-        postgres.stop()
 
 
 def _work(workload: Workload, steps: int) -> None:
