@@ -254,6 +254,7 @@ def _envelope(
             op,
             position=source.control_position,
             event_time=source.event_time or event_time_of(payload),
+            transaction_id=transaction_id(source, transaction),
         )
     database, schema, table = source.names
     if table is None and is_bare:

@@ -586,6 +586,20 @@ def test_rows_of_one_transaction_of_postgresql_have_one_transaction_id() -> None
     assert begin.transaction_id == "759"
 
 
+@pytest.mark.parametrize("is_transactional", [True, False])
+def test_logical_message_belongs_to_its_transaction_which_counts_it(is_transactional: bool) -> None:
+    source = {**POSTGRES, "schema": "", "table": "", "txId": 759 if is_transactional else None}
+    place = {"id": "759:27410048", "total_order": 1} if is_transactional else None
+    found = event(
+        {"op": "m", "source": source, "transaction": place, "message": {"prefix": "p", "content": ""}}
+    )
+    assert isinstance(found, Control)
+    assert (found.kind, found.transaction_id) == (
+        ControlKind.HEARTBEAT,
+        "759" if is_transactional else None,
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
