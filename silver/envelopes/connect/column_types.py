@@ -93,7 +93,10 @@ MAY_BE_BOOLEAN = "number that may be a boolean"
 _ENCODINGS = {HEX_BYTES: "hex", BASE64URL_BYTES: "base64url"}
 _WRITTEN = {TEXT_DECIMAL: DECIMAL, HEX_BYTES: "bytes", BASE64URL_BYTES: "bytes"}
 _PARAMETER_DIGITS = 4
-_MOST_BYTES, _MOST_SCALE = 1_024, _UNSIGNED_SCALE
+_MOST_BYTES, _MOST_SCALE = 65_536, 16_383
+"""Of a number of open scale: those of PostgreSQL, with up to 131,072 digits before the point."""
+_BITS_AT_ONCE = 8_192
+"""Python refuses to write a number of more than 4,300 digits."""
 
 
 class Field(msgspec.Struct):
@@ -192,13 +195,22 @@ def conversion_of(field: Field, kind: type, numbers_as_text: bool) -> Callable[[
 
 def decimal_text(unscaled: int, scale: int) -> str:
     """`-9.90` of -990 and scale 2."""
-    digits = str(abs(unscaled))
+    digits = _digits_of(abs(unscaled))
     if scale > 0:
         digits = digits.rjust(scale + 1, "0")
         digits = f"{digits[:-scale]}.{digits[-scale:]}"
     elif unscaled:
         digits += "0" * -scale
     return "-" + digits if unscaled < 0 else digits
+
+
+def _digits_of(number: int) -> str:
+    bits = number.bit_length()
+    if bits <= _BITS_AT_ONCE:
+        return str(number)
+    half = bits * 3 // 20
+    high, low = divmod(number, 10**half)
+    return _digits_of(high) + _digits_of(low).rjust(half, "0")
 
 
 def _type_of(field: Field) -> str:
@@ -301,7 +313,7 @@ def _bits(field: Field, text: str) -> str:
     data = bytes_of(text)
     if data is None or _type_of(field) == "binary":
         return text
-    return str(int.from_bytes(data[:_MOST_BYTES], "little"))
+    return _digits_of(int.from_bytes(data[:_MOST_BYTES], "little"))
 
 
 def _enum(field: Field, text: str) -> str:

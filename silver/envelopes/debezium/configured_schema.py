@@ -37,7 +37,7 @@ from msgspec import Raw
 
 from framework.contracts.events import Token
 from silver.decoding.format import ColumnHint
-from silver.decoding.json_reader import scalar
+from silver.decoding.json_reader import MAX_DIGITS, scalar
 from silver.envelopes.connect.column_types import BASE64URL_BYTES, HEX_BYTES, TEXT_DECIMAL, Field, value_of
 from silver.envelopes.connect.temporal import INFINITIES, instant
 from silver.envelopes.debezium.encoding_modes import OPEN_BYTES, OPEN_DECIMAL, OPEN_WALL
@@ -86,7 +86,10 @@ def _is_other_text(kind: str, data: bytes) -> bool:
 
 
 def with_numbers(cells: dict[str, Any], declared: Container[str]) -> dict[str, Any]:
-    """The cells with numbers that name their scale as plain numbers, except in declared columns."""
+    """The cells with numbers that name their scale as plain numbers, except in declared columns.
+
+    A number with more digits than JSON numbers may have is text.
+    """
     if type(next(iter(cells.values()), None)) is not Raw:
         return cells
     found = {
@@ -105,7 +108,9 @@ def _scaled(cell: Any) -> Raw | None:
     except msgspec.MsgspecError:
         return None
     text = value_of(_VARIABLE, Token.JSON, bytes(cell).decode())
-    return Raw(text.encode()) if text is not None and _NUMBER.fullmatch(text) else None
+    if text is None or _NUMBER.fullmatch(text) is None:
+        return None
+    return Raw(text.encode() if len(text) <= MAX_DIGITS else f'"{text}"'.encode())
 
 
 def _field(given: ColumnHint, data: bytes) -> Field | None:

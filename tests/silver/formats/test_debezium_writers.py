@@ -4,6 +4,7 @@ TiCDC, Vitess over MariaDB, Debezium 0.8.
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -313,6 +314,16 @@ def test_a_number_that_names_its_scale_is_one_without_a_schema(wire: dict[str, A
     assert row({"op": "d", "before": None, "source": ORACLE}, {"ID": wire}).before == {"ID": text}
     flat = row({"NAME": "b", "ID": wire, "__op": "u", "__table": "T"}, {"ID": wire})
     assert (flat.after, flat.columns["ID"]) == ({"NAME": "b", "ID": text}, Column(token=Token.NUMBER))
+
+
+@pytest.mark.parametrize("digits", [1_001, 7_201])
+def test_a_number_that_is_too_long_for_json_is_text_without_a_schema(digits: int) -> None:
+    unscaled = -7 * (10**digits // 9)
+    data = unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
+    wire = {"scale": 1, "value": base64.b64encode(data).decode()}
+    found = row({"op": "c", "after": {"ID": 1, "V": wire}, "source": ORACLE}, {"ID": 1})
+    assert (found.after or {})["V"] == f"-{'7' * (digits - 1)}.7"
+    assert found.columns["V"] == Column(token=Token.TEXT)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,17 @@ def test_decimal_with_its_own_scale_is_undeclared() -> None:
     assert value_of(field, Token.JSON, '{"scale": "x"}') == '{"scale": "x"}'
 
 
+@pytest.mark.parametrize(("digits", "scale"), [(7_201, 1), (131_072, 0), (3, 5_000), (16_383, 16_383)])
+def test_decimal_with_its_own_scale_has_all_digits_that_postgresql_can_hold(digits: int, scale: int) -> None:
+    unscaled = -7 * (10**digits // 9)
+    data = base64.b64encode(unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)).decode()
+    text = (
+        "7" * digits if scale == 0 else f"{'7' * (digits - scale) or '0'}.{('7' * digits)[-scale:]:0>{scale}}"
+    )
+    field = Field(type="struct", name=DATA + "VariableScaleDecimal")
+    assert value_of(field, Token.JSON, f'{{"scale": {scale}, "value": "{data}"}}') == "-" + text
+
+
 def test_decimal_text_pads_small_numbers() -> None:
     assert [decimal_text(5, 3), decimal_text(-5, 0), decimal_text(0, 2), decimal_text(0, -2)] == [
         "0.005",
