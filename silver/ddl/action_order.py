@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from framework.contracts.ddl_actions import (
     Action,
@@ -33,6 +33,21 @@ def executable_order(actions: Sequence[Action]) -> tuple[Action, ...]:
         others = [a for a in rest if not isinstance(a, DropColumn | RenameColumn)]
         rest = [*drops, *_rename_order(renames), *others]
     return (*rest, *table)
+
+
+def without_existing(actions: Sequence[Action], optional: Container[str]) -> list[Action]:
+    """The actions without the columns that are added only if they do not exist, and exist before.
+
+    MariaDB looks for them before it executes the statement: `DROP a, ADD COLUMN IF NOT EXISTS a int` only
+    drops `a`.
+    """
+    dropped = {a.name.lower() for a in actions if isinstance(a, DropColumn)}
+    existing = dropped | {a.old.lower() for a in actions if isinstance(a, RenameColumn)}
+    return [
+        a
+        for a in actions
+        if not (isinstance(a, AddColumn) and a.name.lower() in existing and a.name.lower() in optional)
+    ]
 
 
 def _names_conflict(actions: Sequence[Action]) -> bool:

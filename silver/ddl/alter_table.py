@@ -18,7 +18,7 @@ from framework.contracts.ddl_actions import (
     TruncateTable,
     Unsupported,
 )
-from silver.ddl.action_order import executable_order
+from silver.ddl.action_order import executable_order, without_existing
 from silver.ddl.alter_column import read_alter_column, read_change, read_modify
 from silver.ddl.column_definition import ColumnReader
 from silver.ddl.constraints import INDEX_WORDS, PARTITION_ROWS, is_element, read_element, take_existence
@@ -48,6 +48,7 @@ class AlterReader:
         self.actions: list[Action] = []
         self.listed = ""
         self.altered: set[str] = set()
+        self.optional, self.is_unsure = set[str](), False
         self.options = MYSQL_TABLE_OPTIONS if cursor.dialect == "mysql" else TABLE_OPTIONS
 
     def read(self) -> tuple[Action, ...]:
@@ -72,6 +73,8 @@ class AlterReader:
             self.actions.append(Unsupported("it alters a column that it adds"))
         if len(self.actions) > MOST_CLAUSES:
             return (Unsupported(f"more than {MOST_CLAUSES:,} clauses"),)
+        if cursor.dialect == "mysql" and not self.is_unsure:
+            self.actions = without_existing(self.actions, self.optional)
         return executable_order(self.actions) or (NoEffect("empty"),)
 
     def _is_separated(self) -> bool:
@@ -128,6 +131,7 @@ class AlterReader:
         self.actions.append(Unsupported(reason))
 
     def _existence(self) -> None:
+        self.is_unsure |= self.cursor.at("IF", "EXISTS")
         take_existence(self.cursor)
 
     def _rows(self, word: str) -> None:
@@ -145,9 +149,12 @@ class AlterReader:
             self._ignore("column group")
         elif cursor.take("RESTRICT", "ON", "DROP"):
             self.actions.append(NoEffect("table option"))
-        elif cursor.take("COLUMN"):
+        elif cursor.take("COLUMN") or cursor.at("IF", "NOT", "EXISTS"):
+            kept, is_optional = len(self.actions), cursor.at("IF", "NOT", "EXISTS")
             self._existence()
             self._add_columns()
+            if is_optional:
+                self.optional.update(a.name.lower() for a in self.actions[kept:] if isinstance(a, AddColumn))
         elif cursor.word() == "(":
             self._add_columns()
         elif (
@@ -158,9 +165,6 @@ class AlterReader:
             self._ignore_list("partition")
         elif self._is_element():
             self._element(cursor)
-        elif cursor.at("IF", "NOT", "EXISTS"):
-            self._existence()
-            self._add_columns()
         else:
             self._add_columns()
 

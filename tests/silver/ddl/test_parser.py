@@ -75,6 +75,30 @@ def test_a_statement_can_have_several_actions_in_order() -> None:
     assert found == Statement(SHOP_T, (DropColumn("a"), RenameColumn("b", "a")))
 
 
+@pytest.mark.parametrize(
+    ("clauses", "expected"),
+    [
+        ("DROP a, ADD COLUMN IF NOT EXISTS a int", (DropColumn("a"),)),
+        ("ADD IF NOT EXISTS A int, DROP COLUMN a", (DropColumn("a"),)),
+        ("RENAME COLUMN a TO z, ADD COLUMN IF NOT EXISTS a int", (RenameColumn("a", "z"),)),
+        (
+            "DROP a, ADD COLUMN IF NOT EXISTS (a int, c int)",
+            (DropColumn("a"), AddColumn("c", "int", "int")),
+        ),
+        ("DROP a, ADD COLUMN a int", (DropColumn("a"), AddColumn("a", "int", "int"))),
+        (
+            "DROP COLUMN IF EXISTS a, ADD COLUMN IF NOT EXISTS a int",
+            (DropColumn("a"), AddColumn("a", "int", "int")),
+        ),
+    ],
+)
+def test_a_column_that_exists_before_the_statement_is_not_added_if_it_must_not_exist(
+    clauses: str, expected: tuple[Action, ...]
+) -> None:
+    (found,) = parse_ddl(f"ALTER TABLE t {clauses}", dialect="mysql", table=SHOP_T)
+    assert tuple(action for action in found.actions if not isinstance(action, NoEffect)) == expected
+
+
 def test_a_statement_about_several_tables_has_an_answer_for_each() -> None:
     found = parse_ddl("DROP TABLE t, u", dialect="mysql", table=SHOP_T)
     assert found == (
