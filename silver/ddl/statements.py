@@ -30,6 +30,8 @@ from silver.ddl.namespaces import DROP_TAILS, is_namespace, read_dropped
 from silver.ddl.tokens import TEXT, Cursor, UnsupportedDdl
 
 _FRAGMENTS = frozenset({"ADD", "MODIFY", "CHANGE", "CONVERT"})
+_BEFORE_PARTNER = (("WITH", "TABLE"), ("CONVERT", "TABLE"), ("TO", "TABLE"))
+_PARTNER_ROWS = "rows move between the table and a partition of another one"
 _CLAUSE_ENDS = frozenset({"", ",", "CASCADE", "RESTRICT"})
 _STORAGE_TAILS = word_set(
     "RESTART CONTINUE IDENTITY DROP REUSE ALL STORAGE IMMEDIATE PRESERVE PURGE IGNORE RESTRICT WHEN DELETE"
@@ -85,7 +87,20 @@ def _alter(cursor: Cursor, scope: Scope) -> list[Statement]:
     cursor.take("*")
     if not cursor.take("NOWAIT") and cursor.at("WAIT", "0"):
         cursor.i += 2
-    return [Statement(table, _guarded(AlterReader(cursor, scope, table).read(), is_guarded))]
+    clauses = cursor.between(cursor.i, cursor.end)
+    actions = _guarded(AlterReader(cursor, scope, table).read(), is_guarded)
+    return [Statement(table, actions), *_partners(clauses, scope)]
+
+
+def _partners(cursor: Cursor, scope: Scope) -> list[Statement]:
+    """The tables that exchange rows with a partition, or become one: their rows change, too."""
+    found: list[Statement] = []
+    while not cursor.is_end():
+        if any(cursor.take(*words) for words in _BEFORE_PARTNER) and cursor.is_name():
+            found.append(Statement(scope.read(cursor), (Unsupported(_PARTNER_ROWS),)))
+        else:
+            cursor.i += 1
+    return found
 
 
 def _guarded(actions: tuple[Action, ...], is_guarded: bool) -> tuple[Action, ...]:
