@@ -50,8 +50,8 @@ from silver.decoding import (
     undeclared_image,
 )
 from silver.envelopes.configured_columns import configured_columns, decoded_rows
-from silver.envelopes.oms.row_ids import is_compared, may_be_key
-from silver.envelopes.oms.values import SEPARATOR, configured_value
+from silver.envelopes.oms.row_ids import is_compared, may_be_key, split_values
+from silver.envelopes.oms.values import configured_value
 from silver.values.canonical import instant_of_wall, micros_of_instant
 
 _MICROSECONDS = 1_000_000
@@ -150,8 +150,12 @@ def _check_rowid(
         return
     names = dict.fromkeys(keys)
     packed = meta.rowid.removeprefix(f"{meta.table}-")
-    values = SEPARATOR.split(packed)
-    if len(values) > 1 and len(values) != len(names):
+    values = split_values([packed])
+    found = [
+        {name: image[name] for name in names} for image in images if image and names.keys() <= image.keys()
+    ]
+    counts = {len(split_values(key.values())) for key in found} or {len(names)}
+    if len(values) > 1 and len(values) not in counts:
         raise Malformed(
             Reason.KEY_NOT_IN_IMAGE,
             f"the configured key has {quantity(len(names), 'column')},"
@@ -159,10 +163,7 @@ def _check_rowid(
         )
     if packed == meta.rowid:  # of another kind, such as Oracle's
         return
-    found = [
-        {name: image[name] for name in names} for image in images if image and names.keys() <= image.keys()
-    ]
-    if not found or any(values == list(key.values()) for key in found):
+    if not found or any(values == split_values(key.values()) for key in found):
         return
     database, table = _names(meta.table)
     hints = context.hints_for(database, None, table)

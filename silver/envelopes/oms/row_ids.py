@@ -8,6 +8,7 @@
     shop.orders-7 U+0001 2         line, id         2, 7        yes, in any order
     shop.orders-72                 id, line         7, 2        yes: a separator was lost
     shop.orders-7                  id, customer     7, 5        it may be: the key and a column more
+    shop.orders-a U+0001 b         code             a U+0001 b  yes: the value holds the separator
 
 The row id has the names of no columns. Only integers and texts are compared, without the zeros and spaces
 with which a source fills them up: a fraction, a time or bytes may be written in another way there, and a row
@@ -23,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from framework.contracts.events import Column, Token
 from silver.decoding.format import ColumnHint
+from silver.envelopes.oms.values import SEPARATOR
 
 _OTHERWISE_WRITTEN = re.compile(
     r"[0-9]{4}-[0-9]{1,2}-[0-9].*|-?[0-9]+:[0-9]{2}.*|[+-]?[0-9]*\.[0-9]*([Ee][+-]?[0-9]+)?|[+-]?[0-9]+[Ee].*"
@@ -32,6 +34,11 @@ _OTHERWISE_WRITTEN = re.compile(
 """A day, a time, a fraction, base64, hexadecimal digits, or a zero with a sign."""
 _SAME_TEXT = re.compile(r"string|tinyint|smallint|int|bigint|decimal\([0-9]+,\s*0\)")
 _FILLED = re.compile(r"(-?)0*([0-9]+)")
+
+
+def split_values(texts: Iterable[str | None]) -> list[str]:
+    """The values as a row id shows them: a value that holds the separator looks like several."""
+    return [value for text in texts for value in SEPARATOR.split(text or "")]
 
 
 def is_compared(column: Column | None, hint: ColumnHint | None, text: str | None) -> bool:
@@ -51,9 +58,9 @@ def may_be_key(values: Sequence[str], key: Mapping[str, str | None], compared: I
         key: The key's columns and their values in an image.
         compared: Those of the columns that are compared.
     """
-    if values == list(key.values()) or any(map(_OTHERWISE_WRITTEN.fullmatch, values)):
+    if values == split_values(key.values()) or any(map(_OTHERWISE_WRITTEN.fullmatch, values)):
         return True
-    texts = [_unfilled(key[name] or "") for name in compared]
+    texts = list(map(_unfilled, split_values(key[name] for name in compared)))
     if len(values) > 1 or len(key) == 1:
         return Counter(texts) <= Counter(map(_unfilled, values))
     (packed,) = values

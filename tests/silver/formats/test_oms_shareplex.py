@@ -189,6 +189,19 @@ def test_a_key_whose_values_the_row_id_may_have_is_taken(rowid: str, keys: tuple
     assert decode("ins", ROW, rowid=f"shop.orders-{rowid}", keys=keys).keys == keys
 
 
+@pytest.mark.parametrize("text", ["a\x01b", "a/u0001b", "\x01", "a\x01\x01b"])
+def test_a_value_of_the_key_may_hold_the_separator(text: str) -> None:
+    row = json.dumps({"id": 7, "line": text, "note": "x"})
+    assert decode("ins", row, rowid=f"shop.orders-{text}", keys=("line",)).keys == ("line",)
+    for keys in (("id", "line"), ("line", "id")):
+        assert decode("ins", row, rowid=f"shop.orders-7\x01{text}", keys=keys).keys == keys
+    assert decode("upd", '{"note": "y"}', row, rowid=f"shop.orders-{text}", keys=("line",)).keys == ("line",)
+    assert decode("upd", '{"line": "z"}', row, rowid=f"shop.orders-{text}", keys=("line",)).keys == ("line",)
+    for keys in (("id",), ("line", "note"), ("id", "line", "note")):
+        with pytest.raises(Malformed):
+            decode("ins", row, rowid=f"shop.orders-7\x01{text}", keys=keys)
+
+
 @pytest.mark.parametrize("rowid", ["AAATGpAAIAAItcIAAA", "orders-7", "", None])
 def test_a_row_id_of_another_kind_says_nothing_of_the_key(rowid: str | None) -> None:
     assert decode("ins", ROW, rowid=rowid).keys == ("id",)
