@@ -15,6 +15,7 @@ CONFIG = "mainstem.yml"
 """Where the configuration is unless `--config` says otherwise."""
 
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_QUOTED_COLUMN = re.compile(r"`((?:[^`]|``)+)`=(.*)", re.DOTALL)
 
 
 class Options(SimpleNamespace):
@@ -84,10 +85,12 @@ def completion(names: Sequence[str]) -> Callable[[str], list[str]]:
 def row_key(texts: Sequence[str] | None, nulls: Sequence[str] | None = None) -> dict[str, str | None]:
     """The key of a row from arguments `COLUMN=VALUE` and the columns that are null.
 
+    A column whose name has a `=` stands in backticks.
+
     Raises:
         ConfigurationError: BAD_KEY where an argument has another form, a column comes twice, or none comes.
     """
-    pairs = [text.partition("=") for text in texts or ()]
+    pairs = [_column_and_value(text) for text in texts or ()]
     if not pairs and not nulls:
         raise ConfigurationError(
             "BAD_KEY",
@@ -115,6 +118,11 @@ def row_key(texts: Sequence[str] | None, nulls: Sequence[str] | None = None) -> 
                 action="name each column once: a command is about one row, so repeat it for another one",
             )
     return dict(values)
+
+
+def _column_and_value(text: str) -> tuple[str, str, str]:
+    found = _QUOTED_COLUMN.fullmatch(text)
+    return text.partition("=") if found is None else (found[1].replace("``", "`"), "=", found[2])
 
 
 Config = Annotated[str, typer.Option("--config", "-c", metavar="FILE", help="The configuration file.")]

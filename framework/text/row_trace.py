@@ -9,9 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 _WITH_TEXT = ("string", "binary")
 
 
+def column_word(name: str) -> str:
+    """A column as `COLUMN=VALUE` names it: in backticks if it has a `=` or begins with a backtick."""
+    if "=" not in name and not name.startswith("`"):
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
 def row_words(key: Mapping[str, str | None]) -> str:
     """The key of a row as `forget` and `trace` take it, for people: `id=17 line=2`, `id=17 --null line`."""
-    values = [f"{name}={text}" for name, text in key.items() if text is not None]
+    values = [f"{column_word(name)}={text}" for name, text in key.items() if text is not None]
     return " ".join([*values, *(f"--null {name}" for name, text in key.items() if text is None)])
 
 
@@ -42,6 +49,8 @@ def trace_command(
         for name, value in zip(names, values, strict=True)
         if value == "null" and (kinds or {}).get(name, "string") not in _WITH_TEXT
     ]
-    words = [f"{name}={value}" for name, value in zip(names, values, strict=True) if name not in nulls]
+    words = [
+        f"{column_word(name)}={value}" for name, value in zip(names, values, strict=True) if name not in nulls
+    ]
     words += [word for name in nulls for word in ("--null", name)]
     return f"mainstem trace {shlex.join([table, *words])}"

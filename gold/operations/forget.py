@@ -20,7 +20,7 @@ from framework.lakehouse.recorded_epochs import read_epochs
 from framework.naming import in_one_case, quoted
 from framework.pipeline.layer import Run, installed_layers
 from framework.spark.columns import with_one_of
-from framework.text.row_trace import row_words
+from framework.text.row_trace import column_word, row_words
 from framework.text.times import micros_of
 from gold.changes.effects import with_current_names
 from gold.changes.few_changes import TableChanges
@@ -295,7 +295,7 @@ def _check_key(task: Task, key: Mapping[str, str | None], keys: Sequence[str], n
             found=f"the columns {', '.join(sorted(key))}",
             where=task.name.dotted,
             action="name the whole key, and nothing else: "
-            + " ".join(f"{name}=…" for name in keys or names[:5]),
+            + " ".join(f"{column_word(name)}=…" for name in keys or names[:5]),
         )
 
 

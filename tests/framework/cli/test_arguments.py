@@ -19,7 +19,7 @@ from framework.cli.groups import upkeep
 from framework.cli.options import Options, row_key
 from framework.cli.parser import command_line, read_options
 from framework.errors import ConfigurationError, located
-from framework.text.row_trace import row_words
+from framework.text.row_trace import column_word, row_words, trace_command
 
 COMMANDS = command_line().commands
 
@@ -191,6 +191,17 @@ def test_a_column_of_a_row_is_named_once() -> None:
         with pytest.raises(ConfigurationError, match="BAD_KEY") as refused:
             row_key(values, nulls)
         assert refused.value.found == "the column 'id' twice"
+
+
+@pytest.mark.parametrize("name", ["x=y", "=", "`x`=`y`", "`", "a=b`c"])
+def test_a_column_of_a_row_may_have_an_equals_sign_in_its_name(name: str) -> None:
+    key = {name: "a=b`c", "id": "7", f"{name}2": ""}
+    assert row_key([f"{column_word(column)}={text}" for column, text in key.items()]) == key
+    assert row_words({name: "5"}) == f"{column_word(name)}=5"
+    command = trace_command("shop.orders", [name], [f"{name}=5"])
+    assert command is not None
+    assert row_key(shlex.split(command)[3:]) == {name: "5"}
+    assert row_key(["x`y=1", "`z=2"]) == {"x`y": "1", "`z": "2"}
 
 
 @pytest.mark.parametrize("command", ["forget", "trace"])
