@@ -146,6 +146,12 @@ class History:
 
     rows: tuple[EpochRow, ...] = ()
     recorded_at: int | None = field(default=None, compare=False)
+    _by_source: dict[str, list[EpochRow]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Group the rows: each source is asked for its own."""
+        for row in self.rows:
+            self._by_source.setdefault(row.source, []).append(row)
 
     @property
     def has_gaps(self) -> bool:
@@ -154,11 +160,11 @@ class History:
 
     def sources(self) -> list[str]:
         """The sources with rows."""
-        return sorted({row.source for row in self.rows})
+        return sorted(self._by_source)
 
     def epochs(self, source: str) -> list[int]:
         """The epochs of a source whose start is recorded, the oldest first."""
-        return epochs_of(self.rows, source)
+        return epochs_of(self._by_source.get(source, ()), source)
 
     def newest_epochs(self) -> dict[str, int]:
         """The newest epoch of each source whose start is recorded."""
@@ -179,7 +185,7 @@ class History:
     def stopped_sources(self) -> dict[str, StoppedSource]:
         """The sources that are stopped and have not been resumed."""
         found = {}
-        for source in {row.source for row in self.rows}:
+        for source in self._by_source:
             newest = max(self.epochs(source), default=0)
             withdrawn = {row.batch for row in self._of(source, _WITHDRAWN)}
             rows = [
@@ -221,7 +227,7 @@ class History:
         return sorted({row.source for row in self.rows if row.state == _LEFT_OUT} - set(sources))
 
     def _of(self, source: str, state: str) -> list[EpochRow]:
-        return [row for row in self.rows if row.source == source and row.state == state]
+        return [row for row in self._by_source.get(source, ()) if row.state == state]
 
 
 @dataclass(frozen=True, slots=True)

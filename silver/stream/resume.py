@@ -97,9 +97,9 @@ def begin_epochs(spark: SparkSession, state: RunState) -> None:
 def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs.History) -> None:
     """Record where a source's epoch begins, unless it has begun."""
     known = history.epochs(source.name)
-    stopped = history.stopped_sources().get(source.name)
     if (known or [1])[-1] == source.epoch:
         return
+    stopped = history.stopped_sources().get(source.name)
     if stopped and (stopped.is_of_older_topic or stopped.is_of_unknown_topic):
         raise stopped.error()
     tune_for_lakehouse(spark, state.lake)
