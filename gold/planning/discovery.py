@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -33,7 +33,7 @@ from gold.planning.rebuild import is_behind, marked_places
 from gold.planning.table_state import State, TableId, TableState, applied_to_any, read_states, table_id
 from gold.planning.task import Task, folder_of
 from gold.schema.lineage import START, Lineage, earlier_lives, trace_tables
-from gold.schema.source_statements import Statement, tables_of
+from gold.schema.source_statements import Statement, TablesByPlace
 
 _REPAIRS = Query(
     REPAIRS_TABLE,
@@ -340,12 +340,13 @@ def _source_tasks(
 
 
 def _batches_at(
-    statements: Iterable[Statement], names: Collection[TableName]
+    statements: Iterable[Statement], names: Iterable[TableName]
 ) -> dict[TableName, dict[str, int]]:
     """The newest batch of the statements about each table at each position; `names` are all tables."""
     found: dict[TableName, dict[str, int]] = {}
+    places = TablesByPlace(names)
     for statement in statements:
-        for table in tables_of(statement, names):
+        for table in places.tables_of(statement):
             batches = found.setdefault(table, {})
             batches[statement.sequence] = max(statement.batch, batches.get(statement.sequence, -1))
     return found

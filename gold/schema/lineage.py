@@ -31,7 +31,7 @@ from framework.contracts.ddl_actions import (
     Unsupported,
 )
 from gold.schema.shadow_tables import has_shadow_rows, is_former, is_shadow
-from gold.schema.source_statements import Statement, tables_of
+from gold.schema.source_statements import Statement, TablesByPlace
 
 ColumnAction = AddColumn | DropColumn | RenameColumn | ChangeType
 START = ""
@@ -114,11 +114,16 @@ class _Life:
 
 
 class _Lives(dict[TableName, _Life]):
-    """The newest life under each name; `ended` are those whose name a later table has taken."""
+    """The newest life under each name; a later table has taken those of `ended`. `places` has all names."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: NewestRows) -> None:
         super().__init__()
         self.ended: list[tuple[TableName, _Life]] = []
+        self.places = TablesByPlace(rows)
+
+    def __setitem__(self, name: TableName, life: _Life) -> None:
+        self.places.add(name)
+        super().__setitem__(name, life)
 
     def begin(self, name: TableName, life: _Life) -> None:
         """Gives a name to a new life. The life before it has ended, unless it goes on under another name."""
@@ -174,7 +179,7 @@ def _read(
     statements: Iterable[Statement], rows: NewestRows, first_rows: Mapping[TableName, str]
 ) -> tuple[_Lives, dict[TableName, TableName]]:
     """The lives of all tables, and the new name of each one that has been renamed."""
-    lives = _Lives()
+    lives = _Lives(rows)
     moved: dict[TableName, TableName] = {}
     for statement in sorted(statements, key=lambda s: (s.sequence, s.message, s.ordinal, s.change_id)):
         for action in statement.actions:
@@ -204,7 +209,7 @@ def _drop_all(
     moved: dict[TableName, TableName],
 ) -> None:
     """Drops all tables of a database that exist at this position."""
-    for name in tables_of(statement, dict.fromkeys((*lives, *ends[1]))):
+    for name in lives.places.tables_of(statement):
         each = replace(statement, table=name)
         if _exists(each, lives, ends):
             _apply(DropTable(), each, lives, moved)

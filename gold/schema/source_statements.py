@@ -25,8 +25,21 @@ class Statement:
     message: tuple[str, int, int] = ("", 0, 0)
 
 
-def tables_of(statement: Statement, names: Iterable[TableName]) -> list[TableName]:
-    """The tables about which a statement is: its own, or all of these that are in the database it drops."""
-    if DropDatabase() not in statement.actions:
-        return [statement.table]
-    return [name for name in names if name.table and replace(name, table="") == statement.table]
+class TablesByPlace:
+    """Names of tables by the database or schema that they are in: a statement may drop all of one."""
+
+    def __init__(self, names: Iterable[TableName]) -> None:
+        self._names: dict[TableName, dict[TableName, None]] = {}
+        for name in names:
+            self.add(name)
+
+    def add(self, name: TableName) -> None:
+        """Adds a name, if it is that of a table."""
+        if name.table:
+            self._names.setdefault(replace(name, table=""), {})[name] = None
+
+    def tables_of(self, statement: Statement) -> list[TableName]:
+        """The tables about which a statement is: its own, or all of the database that it drops."""
+        if DropDatabase() not in statement.actions:
+            return [statement.table]
+        return list(self._names.get(statement.table, ()))
