@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     StrictBool,
     StrictFloat,
     StrictInt,
@@ -22,7 +23,9 @@ from pydantic import (
 
 from framework.config.java_regex import check_expression
 from framework.config.range_bounds import moment_of, number_of
+from framework.config.tables import Patterns
 from framework.config.value_types import Duration, Pattern, ReplicaName, absolute_place
+from framework.contracts.ddl_actions import TableName
 from framework.contracts.quality import Severity
 
 KINDS = (
@@ -255,6 +258,17 @@ class Quality(BaseModel):
         description="How old the newest event of each source may be; heartbeats count.",
     )
     rules: tuple[QualityRule, ...] = Field(default=(), description="Your own rules.")
+
+    _patterns: Patterns = PrivateAttr()
+
+    def model_post_init(self, context: object, /) -> None:
+        """Prepare the patterns of the rules; pydantic calls this after the fields are set."""
+        self._patterns = Patterns(rule.match for rule in self.rules)
+
+    def rules_of(self, name: TableName) -> tuple[QualityRule, ...]:
+        """The rules that match a table, in their order."""
+        found = self._patterns.of(name.database, name.schema, name.table)
+        return tuple(self.rules[number] for number in found)
 
     def freshness_of(self, source: str) -> timedelta | None:
         """The greatest age of the newest event of a source; None where the configuration has none."""

@@ -196,6 +196,27 @@ class TableSettings:
         return parts[0], parts[1] if len(parts) == 3 else None, parts[-1]
 
 
+class Patterns:
+    """Patterns of tables in their order; those without wildcards, which may be many, are looked up."""
+
+    __slots__ = ("_plain", "_wild")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._plain: dict[tuple[str, ...], list[int]] = {}
+        self._wild: list[tuple[int, _PatternParts]] = []
+        for number, pattern in enumerate(patterns):
+            if _WILDCARDS.isdisjoint(pattern):
+                self._plain.setdefault(split_name(pattern), []).append(number)
+            else:
+                self._wild.append((number, _compiled(pattern)))
+
+    def of(self, database: str | None, schema: str | None, table: str) -> list[int]:
+        """The numbers of the patterns that match a table, in their order."""
+        parts = present_parts(database, schema, table)
+        found = [number for number, pattern in self._wild if _matches(pattern, parts)]
+        return sorted([*found, *self._plain.get(parts, ())])
+
+
 class TableRules:
     """All entries of `tables`; returns the settings of a table fast, and can be sent to another process."""
 
@@ -203,7 +224,7 @@ class TableRules:
 
     def __init__(self, rules: Sequence[TableRule]) -> None:
         self._rules = tuple(rules)
-        self._patterns = tuple(_compiled(rule.match) for rule in rules)
+        self._patterns = Patterns(rule.match for rule in rules)
         self._known: dict[tuple[str | None, str | None, str | None, str], TableSettings] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -216,25 +237,17 @@ class TableRules:
         at = (source, database, schema, table)
         known = self._known.get(at)
         if known is None:
-            known = self._known[at] = self._combined(source, present_parts(database, schema, table))
+            mine = (self._rules[number] for number in self._patterns.of(database, schema, table))
+            known = self._known[at] = self._combined(rule for rule in mine if rule.source in (None, source))
         return known
 
-    def _combined(self, source: str | None, parts: tuple[str, ...]) -> TableSettings:
+    def _combined(self, rules: Iterable[TableRule]) -> TableSettings:
         settings = TableSettings()
-        for rule, pattern in zip(self._rules, self._patterns, strict=True):
-            if rule.source in (None, source) and _matches(pattern, parts):
-                settings = _overridden(settings, rule)
+        for rule in rules:
+            settings = _overridden(settings, rule)
         if settings.track is not None and not settings.history:
             settings = replace(settings, track=None)
         return settings
-
-
-def matches(pattern: str, database: str | None, schema: str | None, table: str) -> bool:
-    """Whether a pattern such as `shop.*` names the table; `*` stays inside one part of the name.
-
-    Raises ConfigurationError for a pattern that is no dotted name.
-    """
-    return _matches(_pattern_parts(pattern), present_parts(database, schema, table))
 
 
 def unmatched(patterns: Iterable[str], tables: Collection[TableName], where: str) -> tuple[str, ...]:

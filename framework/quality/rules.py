@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from framework.config.quality import KINDS, QualityRule
-from framework.config.tables import matches
-from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import Rule
 
 # Kinds that the configuration cannot write: layers state them for their own tables.
@@ -25,11 +23,6 @@ PRIVATE_KINDS = (
     "waiting",
     "positions",
 )
-
-
-def configured(rules: Iterable[QualityRule], name: TableName) -> tuple[QualityRule, ...]:
-    """The entries that match a table, in their order."""
-    return tuple(rule for rule in rules if matches(rule.match, name.database, name.schema, name.table))
 
 
 def rule_of(entry: QualityRule) -> Rule:

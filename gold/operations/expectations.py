@@ -31,7 +31,7 @@ from framework.lakehouse.local_tables import local_table
 from framework.pipeline.layer import Run
 from framework.pipeline.named_table import KnownTable, tables_called
 from framework.quality.row_checks import key_text
-from framework.quality.rules import configured, default_rules, digest, for_keys, rule_of, unique_by_name
+from framework.quality.rules import default_rules, digest, for_keys, rule_of, unique_by_name
 from framework.quality.table_checks import check_relationship, compare_snapshot, read_snapshot
 from framework.text.formatting import noun_for, quantity
 from gold.operations.key_comparison import ImpliedKeys, KeyRules
@@ -122,7 +122,7 @@ def _table(run: Run, state: TableState, states: _States, versions: Mapping[str, 
     names = Layout(state.columns, state.keys, {}).gold_names
     quality = run.config.quality
     keys = [names[key] for key in state.keys]
-    entries = [rule_of(entry) for entry in configured(quality.rules, state.name) if entry.on_change is None]
+    entries = [rule_of(entry) for entry in quality.rules_of(state.name) if entry.on_change is None]
     rules = [for_keys(_with_gold_names(rule, names), keys) for rule in entries]
     return _Table(
         run,

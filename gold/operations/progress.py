@@ -22,7 +22,7 @@ from framework.quality.batch_log import (
     moment_text,
 )
 from framework.quality.memory import memory_of
-from framework.quality.rules import configured, digest, rule_of, unique_by_name
+from framework.quality.rules import digest, rule_of, unique_by_name
 from framework.spark.local_frame import local_frame
 from framework.text.formatting import quantity
 from gold.planning.table_state import State, TableState
@@ -114,9 +114,7 @@ def _with_progress(counts: DataFrame, states: Iterable[TableState]) -> DataFrame
 
 def progress_target(run: Run, state: TableState, clock: Clock) -> CheckTarget:
     """Whether the table is applied, fresh, and passes its gates; from logs alone, in every run."""
-    entries = [
-        rule_of(entry) for entry in configured(run.config.quality.rules, state.name) if entry.freshness
-    ]
+    entries = [rule_of(entry) for entry in run.config.quality.rules_of(state.name) if entry.freshness]
     rules = (APPLIED, *unique_by_name(entries))
     extent = clock.table(state)
 

@@ -26,7 +26,7 @@ from framework.lakehouse.older_copies import Mark, is_put_back
 from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.pipeline.layer import Run
 from framework.pipeline.named_table import is_excluded, table_excluded, tables_called
-from framework.quality.rules import configured, rule_of, unique_by_name
+from framework.quality.rules import rule_of, unique_by_name
 from gold.planning.kept_logs import STATEMENTS, counts_log, extents_of
 from gold.planning.places import unnamed_owners, with_rivals
 from gold.planning.rebuild import is_behind, marked_places
@@ -355,7 +355,7 @@ def _batches_at(
 def _gates(config: Config, name: TableName) -> tuple[Rule, ...]:
     if not config.quality.enabled:
         return ()
-    return unique_by_name(rule_of(entry) for entry in configured(config.quality.rules, name) if entry.gate)
+    return unique_by_name(rule_of(entry) for entry in config.quality.rules_of(name) if entry.gate)
 
 
 def _add_statements(run: Run, extents: Mapping[str, _Extent]) -> None:

@@ -12,14 +12,14 @@ import yaml
 
 from framework.config.json_schema import json_schema
 from framework.config.model import Config, load_config
-from framework.config.quality import QualityRule
+from framework.config.quality import Quality, QualityRule
 from framework.contracts.ddl_actions import TableName
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from framework.quality import job
 from framework.quality import layer as quality_step
-from framework.quality.rules import configured, default_rules, rule_of, unique_by_name
+from framework.quality.rules import default_rules, rule_of, unique_by_name
 from silver.layer import LAYER as SILVER
 
 HEAD = (
@@ -38,9 +38,10 @@ def test_a_pattern_is_compiled_once_for_all_tables(monkeypatch: pytest.MonkeyPat
     translate = fnmatch.translate
     monkeypatch.setattr(fnmatch, "translate", lambda part: compiled.append(part) or translate(part))
     rules = [QualityRule(match=f"compiled.once{n}_*", not_null=("id",)) for n in range(100)]
+    quality = Quality(rules=tuple(rules))
     for n in range(100):
         name = TableName("compiled", None, f"once{n}_x")
-        assert configured(rules, name) == (rules[n],)
+        assert quality.rules_of(name) == (rules[n],)
     assert len(compiled) == 200
 
 
@@ -131,7 +132,7 @@ def test_every_entry_that_matches_applies_and_the_later_of_one_name_wins(tmp_pat
     - {match: other.item, not_null: x}
 """
     config = loaded(tmp_path, entries)
-    found: tuple[Any, ...] = configured(config.quality.rules, TableName("shop", None, "item"))
+    found: tuple[Any, ...] = config.quality.rules_of(TableName("shop", None, "item"))
     rules = unique_by_name([*default_rules(["id"]), *map(rule_of, found)])
     assert {rule.name: str(rule.severity) for rule in rules} == {
         "not_null(id)": "warn",
