@@ -352,12 +352,8 @@ def namings_for(
 
 def _reused_names(lineage: Lineage, profile: Profile) -> set[str]:
     """The names that rows use again after a drop of that name."""
-    reused: set[str] = set()
+    drops: dict[str, int] = {}
     for at, (_, action) in enumerate(lineage.column_changes):
         if isinstance(action, DropColumn):
-            reused.update(
-                name
-                for naming, name in profile.evidence
-                if naming > at and in_one_case(name) == in_one_case(action.name)
-            )
-    return reused
+            drops.setdefault(in_one_case(action.name), at)
+    return {name for naming, name in profile.evidence if naming > drops.get(in_one_case(name), naming)}
