@@ -49,10 +49,11 @@ class EarlierChanges:
         )
         if rows is None or rows.nbytes > MOST_BYTES:
             return None
-        is_near = pc.scalar(False)
-        for source, lowest in self.lowest.items():
-            is_near = is_near | ((pc.field("source") == source) & (pc.field("sequence") >= lowest))
-        return rows.filter((pc.field("kind").isin(sorted(IDENTIFIED)) | IS_UNPAIRED) & is_near)
+        rows = rows.filter(pc.field("kind").isin(sorted(IDENTIFIED)) | IS_UNPAIRED)
+        # a look-up: a condition for each source would nest as deeply as there are sources
+        place = pc.index_in(rows.column("source"), value_set=pa.array(self.lowest, pa.string()))
+        lowest = pa.array(self.lowest.values(), pa.string()).take(place)
+        return rows.filter(pc.greater_equal(rows.column("sequence"), lowest))
 
 
 def is_behind(summary: Summary, shown: Mapping[str, Progress]) -> bool:

@@ -88,3 +88,16 @@ def test_they_are_read_in_this_process_from_the_batches_that_can_have_them(
     assert unknown.since == 0
     assert unknown.read_few(state) is None
     assert sorted(row["change_id"] for row in unknown.frame.collect()) == ["a26", "a27"]
+
+
+def test_any_number_of_sources_is_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A condition for each of them ended the process, because it nested too deeply."""
+    sources = [f"feed_{number}" for number in range(20_000)]
+    rows = [_row(source, place) for source in (*sources[:2], "other") for place in (24, 25, 26)]
+    there = [*rows, _row(sources[1], 27, sequence=None), _row(sources[1], 28, kind="excluded")]
+    monkeypatch.setattr(earlier, "rows_above", lambda *_: changes(there))
+    nothing: Any = None
+    lowest = dict.fromkeys(sources, "011.011.025") | {sources[1]: "011.011.026"}
+    found = EarlierChanges(nothing, lowest, 0).read_few(RunState(Lakehouse(str(tmp_path)), nothing, {}))
+    assert found is not None
+    assert found["change_id"].to_pylist() == ["feed_025", "feed_026", "feed_126"]
