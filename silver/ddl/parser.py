@@ -115,9 +115,10 @@ def _split(cursor: Cursor, is_tsql: bool) -> Iterator[Cursor]:
     start, words = 0, cursor.words
     body: _Body | None = None
     ends = (";", "GO") if is_tsql else (";",)
+    last_begin = max((i for i, word in enumerate(words) if word == "BEGIN"), default=-1)
     for i, word in enumerate(words):
         if i == start:
-            body = _body_of(words, i)
+            body = _body_of(words, i, has_block=last_begin >= i)
         if body is not None:
             body.see(words, i)
         is_end = word in ends and (body is None or body.is_done())
@@ -159,16 +160,19 @@ def _piece(cursor: Cursor, start: int, end: int) -> Iterator[Cursor]:
         yield cursor.between(start, end)
 
 
-def _body_of(words: list[str], start: int) -> _Body | None:
-    """The block that a routine or a bare block (`IF …`, `BEGIN …`) opens here, or None."""
+def _body_of(words: list[str], start: int, *, has_block: bool) -> _Body | None:
+    """The block that a routine or a bare block (`IF …`, `BEGIN …`) opens here, or None.
+
+    `has_block`: there is a BEGIN from here on.
+    """
     word, following = words[start], words[start + 1 : start + 2]
     if word in _BLOCKS and not (word == "BEGIN" and (not following or following[0] in _TRANSACTIONS)):
-        return _Body("BEGIN" in words[start:], False)
+        return _Body(has_block, False)
     if word not in ("CREATE", "ALTER"):
         return None
     for word in words[start + 1 : start + 12]:
         if word in _BODIED:
-            return _Body("BEGIN" in words[start:], word == "PACKAGE")
+            return _Body(has_block, word == "PACKAGE")
         if word in _BODILESS:
             return None
     return None

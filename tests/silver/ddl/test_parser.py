@@ -5,6 +5,7 @@ and begins with its notation.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -30,7 +31,8 @@ from framework.contracts.ddl_actions import (
     has_effect,
 )
 from silver.ddl.keywords import CREATED_OBJECTS, OBJECTS, ROW_VERBS, SILENT, TABLE_OPTIONS, VERBS
-from silver.ddl.parser import parse_ddl
+from silver.ddl.parser import _split, parse_ddl
+from silver.ddl.tokens import Cursor
 from silver.values.sql_types import type_of_ddl
 
 SHOP_T = TableName("shop", None, "t")
@@ -413,3 +415,24 @@ def test_agrees_with_the_columns_that_sqlglot_sees() -> None:
         assert dropped <= {a.name for a in found.actions if isinstance(a, DropColumn)}, text
         compared += 1
     assert compared > 50
+
+
+class Words(list[str]):
+    """The words of a text; counts how many of them are copied."""
+
+    copied = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        Words.copied += len(found) if isinstance(at, slice) else 0
+        return found
+
+
+@pytest.mark.parametrize("statement", ["IF a", "DECLARE x", "CREATE PROCEDURE p() SELECT 1"])
+def test_a_text_of_many_blocks_is_not_read_once_more_for_each_of_them(statement: str) -> None:
+    """A text of a megabyte took ten minutes, in which all sources of the batch waited."""
+    cursor = Cursor.of(f"{statement};" * 200, "mysql")
+    cursor.words = Words(cursor.words)
+    Words.copied = 0
+    assert len(list(_split(cursor, is_tsql=False))) == 200
+    assert Words.copied <= 20 * len(cursor.words)
