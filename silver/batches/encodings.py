@@ -2,8 +2,8 @@
 
     state       meaning of the row
     shown       a value of the batch is possible only in these modes of a kind (`decimals`: `text`); or
-                several updates have one position (`positions`: `shared`); or changes share a position that
-                the feed gives one change alone (`transactions`: `compressed`)
+                several updates have one position (`positions`: `shared`); or neighbours show that a setting
+                is missing (`transactions`: `compressed`, `tombstones`: `delete`)
     waiting     the batch quarantined messages that the modes known then (`modes`) were not enough to read
     taken       such messages were decoded again in this batch, with the modes known then
     redefined   the batch defines a table (`kind`) from a sequence on (`modes`) that earlier rows have reached
@@ -33,7 +33,6 @@ from framework.lakehouse.table_reader import Query
 from framework.spark.local_frame import local_frame
 from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.changes.decode import SourcePlan
-from silver.changes.exclusive_positions import SHARED_KIND
 from silver.decoding.encoding_modes import Modes, ModeState, evidence_of, fingerprint, state_of
 from silver.decoding.table_definitions import (
     DeclaredColumns,
@@ -56,8 +55,8 @@ _REDEFINED, _READ_AGAIN, _DEFINED = "redefined", "read_again", "defined"
 class EncodingRow:
     """A row of `ops/encodings` without its time.
 
-    `kind` says what the modes are for (`decimals`, `binary`, `times`, `positions`, `transactions`), or names
-    the table of `redefined`, `read_again` and `defined`; null in the other states.
+    `kind` says what the modes are for (`decimals`, `binary`, `times`, `positions`, `transactions`,
+    `tombstones`), or names the table of `redefined`, `read_again` and `defined`; null in the other states.
     """
 
     source: str
@@ -127,12 +126,11 @@ class Encodings:
     def shared(self) -> frozenset[str]:
         """The sources whose messages have shown that several updates can have one position."""
         kind, _ = evidence_of(SHARED_POSITIONS)
-        return frozenset(row.source for row in self.rows if row.state == _SHOWN and row.kind == kind)
+        return self.with_evidence(kind)
 
-    @property
-    def with_shared_transactions(self) -> frozenset[str]:
-        """The sources whose changes have shared a position that the feed gives one change alone."""
-        return frozenset(row.source for row in self.rows if row.state == _SHOWN and row.kind == SHARED_KIND)
+    def with_evidence(self, kind: str) -> frozenset[str]:
+        """The sources of which values or neighbours have shown something of this kind."""
+        return frozenset(row.source for row in self.rows if row.state == _SHOWN and row.kind == kind)
 
     def waits(self, plan: SourcePlan) -> bool:
         """Whether the source has quarantined messages that the last attempt did not read completely."""

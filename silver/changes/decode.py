@@ -25,12 +25,12 @@ from silver.changes import output_limits
 from silver.changes.adjacent_halves import merge_adjacent, with_id
 from silver.changes.change_id import change_id, digest
 from silver.changes.ddl_events import in_view, statement_events, with_texts_once
-from silver.changes.exclusive_positions import note_shared_positions
 from silver.changes.headers import is_about_us, trusted
 from silver.changes.partition_order import UNPLACED, raise_sequences
 from silver.changes.record_runs import note_runs
 from silver.changes.row_schemas import describe_schemas
 from silver.changes.seed_rows import seeded_row
+from silver.changes.setting_evidence import note_missing_settings
 from silver.changes.staged_rows import (
     OPS,
     Row,
@@ -287,7 +287,7 @@ class ArrowBatchDecoder:
         merge_adjacent(self.rows, self.waiting.values())
         rows = [row for row in self.rows if row is not None]
         note_runs(rows)
-        note_shared_positions(rows)
+        note_missing_settings(rows)
         raise_sequences(rows)
         describe_schemas(rows)
         return staged_batch(rows)

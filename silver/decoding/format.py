@@ -125,8 +125,8 @@ class Format:
         default_text: Gives the constant default of an added column as rows will write it, for (canonical
             text, canonical type, declared type); None where this is not known.
         missing_options: Gives the settings, with their values, that are missing if a table has these columns.
-        shared_positions_setting: The option that says that changes share a position which the feed otherwise
-            gives one change alone; None where no option does.
+        shown_settings: The option, and the value, that is missing where neighbouring messages show evidence
+            of a kind (`silver/changes/setting_evidence.py`).
         modes: The modes in which a source may write values while no message says which one, by the names of
             the options that set them; see `silver/decoding/encoding_modes.py`.
         shares_envelope_with: The formats whose decoders read these messages as well, for the detection of
@@ -151,7 +151,7 @@ class Format:
     column_type: Callable[[str], str | None] = _same_type
     default_text: Callable[[str, str, str], str | None] = _same_text
     missing_options: Callable[[Collection[str]], Mapping[str, str]] = no_options
-    shared_positions_setting: str | None = None
+    shown_settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     modes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     shares_envelope_with: tuple[str, ...] = ()
     signature: Callable[[Mapping[str, Any]], str | None] = no_signature

@@ -70,7 +70,7 @@ from silver.envelopes.connect.messages import (
     part_of,
     read_at_once,
 )
-from silver.envelopes.debezium.encoding_modes import KINDS
+from silver.envelopes.debezium.encoding_modes import KINDS, SHOWN_SETTINGS
 from silver.envelopes.debezium.flattened import flat_of, has_metadata, topic_names
 from silver.envelopes.debezium.images import ConnectRow, key_image
 from silver.envelopes.debezium.mongodb import document_key, document_of, update_of
@@ -393,7 +393,7 @@ FORMAT = Format(
     has_table_definitions=True,
     options=DebeziumOptions,
     column_type=column_type,
-    shared_positions_setting="compressed_transactions",
+    shown_settings=SHOWN_SETTINGS,
     modes=KINDS,
     shares_envelope_with=("arcion",),
     signature=debezium_signature,

@@ -15,6 +15,7 @@ from framework.pipeline.layer import Run
 from framework.text.formatting import quantity
 from silver.batches.changes_table import changes_since
 from silver.batches.encodings import read_encodings
+from silver.changes.setting_evidence import TOMBSTONES, TRANSACTIONS
 from silver.decoding.format import Format, no_options
 from silver.formats import FORMATS
 from silver.operations.encoded_columns import encoded_columns
@@ -22,6 +23,13 @@ from silver.operations.encoded_columns import encoded_columns
 _MOST_SCHEMAS = 1_000
 _DECODED = frozenset({Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR, Reason.RULE_BROKEN})
 """Why messages are in quarantine that have been decoded."""
+_SIGNS = {
+    TRANSACTIONS: "several changes have one position, so that some may be lost as duplicates, or count in"
+    " another order than that of the source (`binlog_transaction_compression=ON` of MySQL)",
+    TOMBSTONES: "tombstones follow no delete, so that deleted rows may stay in the replicas (flattened rows"
+    " under `delete.tombstone.handling.mode: tombstone`)",
+}
+"""What messages have shown, by the kind of evidence."""
 
 
 def hints(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
@@ -31,7 +39,7 @@ def hints(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
     """
     return (
         *_missing_settings(run, counts),
-        *_shared_positions(run, counts),
+        *_shown_settings(run, counts),
         *_encoded_columns(run, counts),
         *refusals(run.config, counts),
     )
@@ -105,23 +113,23 @@ def _missing_settings(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
     return tuple(note for _, note in sorted(found.items()))
 
 
-def _shared_positions(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
-    """A note for each source with new rows whose changes share positions, against its settings."""
-    settings = {
-        name: setting
-        for name in sorted(
-            {row["source"] for row in counts if row["kind"] == "row"} & run.config.sources.keys()
-        )
-        if (setting := FORMATS[run.config.sources[name].format].shared_positions_setting) is not None
-        and not getattr(run.config.sources[name].options, setting)
-    }
-    shared = read_encodings(run.spark, run.lake).with_shared_transactions if settings else frozenset()
+def _shown_settings(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
+    """A note for each setting that the messages of a source with new rows have shown to be missing."""
+    names = sorted({row["source"] for row in counts if row["kind"] == "row"} & run.config.sources.keys())
+    lacking = [
+        (name, kind, option, value)
+        for name in names
+        for kind, (option, value) in FORMATS[run.config.sources[name].format].shown_settings.items()
+        if str(getattr(run.config.sources[name].options, option)).lower() != value
+    ]
+    if not lacking:
+        return ()
+    known = read_encodings(run.spark, run.lake)
     return tuple(
-        f"source {name}: several changes have one position, so that some may be lost as duplicates, or count"
-        f" in another order than that of the source (`binlog_transaction_compression=ON` of MySQL): write"
-        f" `{setting}: true` for the source, then `mainstem rebuild TABLE --from bronze` for its tables"
-        for name, setting in settings.items()
-        if name in shared
+        f"source {name}: {_SIGNS[kind]}: write `{option}: {value}` for the source, then `mainstem rebuild"
+        " TABLE --from bronze` for its tables"
+        for name, kind, option, value in lacking
+        if name in known.with_evidence(kind)
     )
 
 

@@ -57,6 +57,11 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """The modes of each kind. These are the values of the source's options with that name."""
+SHOWN_SETTINGS = {
+    "transactions": ("compressed_transactions", "true"),
+    "tombstones": ("tombstones", "delete"),
+}
+"""The options that neighbouring messages show to be missing, with their values."""
 OPEN_DECIMAL, OPEN_BYTES = "decimal in an unknown mode", "bytes in an unknown mode"
 OPEN_TIME, OPEN_WALL = "time of day in an unknown mode", "wall time in an unknown mode"
 """Names that no connector writes, for fields whose values can only be read with a mode."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.sql import Row
 
 from framework.config.model import load_config
+from silver.batches.encodings import EncodingRow, Encodings
 from silver.layer import LAYER
+from silver.operations import setting_hints
 from silver.operations.setting_hints import refusals
 
 
@@ -36,3 +40,31 @@ def test_a_format_or_key_that_does_not_fit_is_told(
     found = refusals(load_config(file, formats=LAYER.options()), counts)
     assert len(found) == (note is not None)
     assert (note or "") in "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "note"),
+    [
+        ("", "tombstones", "tombstones follow no delete"),
+        ("", "transactions", "several changes have one position"),
+        ("", "decimals", None),
+        (", tombstones: delete", "tombstones", None),
+        (", tombstones: delete", "transactions", "write `compressed_transactions: true` for the source"),
+        (", compressed_transactions: true", "transactions", None),
+        (", compressed_transactions: true", "tombstones", "write `tombstones: delete` for the source"),
+    ],
+)
+def test_a_setting_that_messages_have_shown_to_be_missing_is_told_until_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, kind: str, note: str | None
+) -> None:
+    file = tmp_path / "mainstem.yml"
+    sources = (f"feed: {{format: debezium, files: ./a{settings}}}", "other: {format: canal, files: ./b}")
+    file.write_text("pipeline: p\nlakehouse: ./lake\nsources:\n  " + "\n  ".join(sources))
+    run: Any = SimpleNamespace(config=load_config(file, formats=LAYER.options()), spark=None, lake=None)
+    rows = [EncodingRow(name, "shown", kind, "x", 0) for name in ("feed", "other", "gone")]
+    monkeypatch.setattr(setting_hints, "read_encodings", lambda *_: Encodings(tuple(rows)))
+    new = [count("row", 5), count("row", 5, source="other"), count("row", 5, source="gone")]
+    found = setting_hints._shown_settings(run, new)
+    assert len(found) == (note is not None)
+    assert (note or "") in "".join(found)
+    assert setting_hints._shown_settings(run, new[1:]) == ()

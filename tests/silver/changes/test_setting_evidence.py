@@ -1,4 +1,4 @@
-"""Changes that share a position of one change alone: evidence that a setting is missing, and nothing else."""
+"""What neighbouring messages show of missing settings, and what shows nothing."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from framework.contracts.messages import RawMessage
 from silver.changes.decode import decode_batch
-from silver.changes.exclusive_positions import SHARED_TRANSACTIONS
+from silver.changes.setting_evidence import LONE_TOMBSTONE, SHARED_POSITION
 from silver.changes.staged_rows import plain_rows
 from silver.formats import debezium
 from silver.formats.debezium import DebeziumOptions
@@ -54,7 +56,7 @@ SHARED = [message("c", None, 1), message("u", 1, 1, "b")]
     ],
 )
 def test_neighbours_that_share_a_position_of_a_binlog_are_evidence_once(messages: list[bytes]) -> None:
-    assert evidence(messages) == [SHARED_TRANSACTIONS]
+    assert evidence(messages) == [SHARED_POSITION]
     assert evidence(messages, compressed_transactions=True) == []
 
 
@@ -76,3 +78,52 @@ def test_neighbours_that_share_a_position_of_a_binlog_are_evidence_once(messages
 )
 def test_other_neighbours_are_none(messages: list[bytes]) -> None:
     assert evidence(messages) == []
+
+
+def flat(number: int, *, is_deleted: bool = False, topic: str = "crm.shop.orders") -> RawMessage:
+    value = {"id": number, "v": "a", "__deleted": str(is_deleted).lower(), "__table": "orders", "__pos": 7}
+    return message_of(topic, number, json.dumps(value).encode())
+
+
+def message_of(topic: str, number: int, value: bytes | None) -> RawMessage:
+    return RawMessage("feed", topic, 0, 0, None, json.dumps({"id": number}).encode(), value)
+
+
+def tombstone(number: int, topic: str = "crm.shop.orders") -> RawMessage:
+    return message_of(topic, number, None)
+
+
+def shown(messages: Sequence[RawMessage], offsets: Sequence[int], tombstones: str = "ignore") -> list[str]:
+    options = DebeziumOptions(flattened=True, tombstones=tombstones)
+    own = plan(debezium.FORMAT)
+    own = replace(own, context=replace(own.context, options=options))
+    parts = [
+        batch([each.value], key=each.key, topic=each.topic).set_column(
+            3, "offset", pa.array([offset], pa.int64())
+        )
+        for each, offset in zip(messages, offsets, strict=True)
+    ]
+    (whole,) = pa.Table.from_batches(parts).combine_chunks().to_batches()
+    return [row["evidence"] for row in plain_rows(decode_batch(whole, {"feed": own})) if row["evidence"]]
+
+
+def test_a_tombstone_behind_a_change_that_is_no_delete_is_evidence_once() -> None:
+    found = [flat(1), tombstone(1), flat(2), tombstone(2), tombstone(3)]
+    assert shown(found, range(5)) == [LONE_TOMBSTONE]
+    assert shown(found, range(5), "delete") == []
+    assert shown([found[1], found[0]], [1, 0]) == [LONE_TOMBSTONE]  # of files that landed in another order
+
+
+@pytest.mark.parametrize(
+    ("messages", "offsets"),
+    [
+        ([flat(1), flat(1, is_deleted=True), tombstone(1)], [0, 1, 2]),
+        ([flat(1), flat(1, is_deleted=True), tombstone(1), tombstone(1)], [0, 1, 2, 3]),  # sent again
+        ([flat(1), tombstone(1)], [0, 2]),  # the broker has removed what was between them
+        ([flat(1), tombstone(1, "crm.shop.notes")], [0, 1]),
+        ([tombstone(1), tombstone(2)], [0, 1]),
+        ([flat(1), RawMessage("feed", "crm.shop.orders", 0, 0, None, b"null", None)], [0, 1]),
+    ],
+)
+def test_other_tombstones_are_none(messages: list[RawMessage], offsets: list[int]) -> None:
+    assert shown(messages, offsets) == []
