@@ -167,7 +167,7 @@ def begin_marks(spark: SparkSession, paths: Iterable[str | None], layout: Layout
 
 
 def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[str]) -> None:
-    """Adds the columns `new` at their places."""
+    """Adds the columns `new` at their places, in one commit."""
     names = layout.gold_names
     kinds = {c.name: c for c in layout.columns}
     if any(kinds[n].type == "timestamp_ntz" for n in new):
@@ -176,12 +176,13 @@ def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[st
         spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     if not has_change_feed(names[n] for n in new):
         _set_change_feed(spark, path, "false")
-    order = [c.name for c in layout.columns]
-    for name in new:
-        at = order.index(name)
-        place = "FIRST" if at == 0 else f"AFTER {quoted(names[order[at - 1]])}"
-        column = f"{quoted(names[name])} {sql_type(kinds[name].type)}{_commented(kinds[name])}"
-        spark.sql(f"ALTER TABLE {sql_name(path)} ADD COLUMNS ({column} {place})")
+    wanted, columns = set(new), list[str]()
+    for before, column in zip([None, *layout.columns], layout.columns, strict=False):
+        if column.name in wanted:
+            place = "FIRST" if before is None else f"AFTER {quoted(names[before.name])}"
+            declared = f"{quoted(names[column.name])} {sql_type(column.type)}{_commented(column)}"
+            columns.append(f"{declared} {place}")
+    spark.sql(f"ALTER TABLE {sql_name(path)} ADD COLUMNS ({', '.join(columns)})")
 
 
 def order_columns(spark: SparkSession, path: str, layout: Layout) -> None:

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from framework.config.tables import Deletes
+from framework.lakehouse.lakehouse import read_commits, table_version
 from gold.changes.merge_policy import MergePolicy
 from gold.schema.columns import TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, Layout
@@ -68,6 +69,24 @@ def test_a_type_that_is_more_than_a_type_is_no_part_of_a_statement(
         with pytest.raises(ValueError, match="no canonical type"):
             change(spark, path, layout, ["n"])
     assert spark.read.format("delta").load(path).columns == ["id", "n"]
+
+
+def test_new_columns_are_added_at_their_places_in_one_commit(spark: SparkSession, tmp_path: Path) -> None:
+    """One commit for each made a row with hundreds of new columns take minutes, in the replica and in the
+    history.
+    """
+    path, old = str(tmp_path / "t"), ("id", "a", "b")
+    spark.sql(f"CREATE TABLE delta.`{path}` (id int, a int, b int, _cdc_sequence string) USING delta")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, 2, 3, 'x')")
+    order = ("first", "second", "id", "odd, name", "a", "at", "c", "b", "la`st")
+    kinds = {"at": "timestamp_ntz", "c": "decimal(38,4)"}
+    columns = tuple(TableColumn(name, kinds.get(name, "int"), "TEXT") for name in order)
+    layout, before = Layout(columns, ("id",), dict(SYSTEM_COLUMNS)), table_version(spark, path)
+    add_columns(spark, path, layout, [name for name in order if name not in old])
+    assert spark.read.format("delta").load(path).columns == [*order, "_cdc_sequence"]
+    done = [row["operation"] for row in read_commits(spark, path, 100).collect()]
+    assert before == 1
+    assert done.count("ADD COLUMNS") == 1
 
 
 def test_changes_are_added_without_a_look_at_files_that_have_none_of_their_positions(
