@@ -114,9 +114,9 @@ def _rows_above(
 
 def _read(files: Sequence[DataFile], schema: StructType, most: tuple[int, int]) -> pa.Table | None:
     """The rows of files in these columns; None where they are more than `most`, or a file lacks a column."""
-    from pyspark.sql.pandas.types import to_arrow_schema
+    from framework.spark.arrow_schemas import arrow_schema
 
-    kinds = to_arrow_schema(schema)
+    kinds = arrow_schema(schema)
     if sum(file.rows for file in files) > most[0] or sum(file.size for file in files) > most[1]:
         return None
     if not files:

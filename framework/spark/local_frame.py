@@ -39,9 +39,10 @@ def arrow_frame(spark: SparkSession, rows: pa.Table, schema: str | StructType) -
 def arrow_rows(rows: Iterable[Sequence[Any]], schema: StructType) -> pa.Table:
     """The rows as a table of Arrow, in the same way."""
     import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    fields = to_arrow_schema(schema)
+    from framework.spark.arrow_schemas import arrow_schema
+
+    fields = arrow_schema(schema)
     columns = list(zip(*rows, strict=True)) or [()] * len(fields)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
     return pa.Table.from_arrays(arrays, schema=fields)

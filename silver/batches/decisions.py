@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from framework.config.quality import OnChange
 from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.errors import MainstemError
 from framework.lakehouse.small_files import is_there
+from framework.spark.arrow_schemas import arrow_schema
 from framework.spark.local_frame import arrow_frame, local_frame
 from framework.text.formatting import quantity
 from silver.batches import few_outcomes, outcomes, pending, quality_rules
@@ -135,7 +135,7 @@ def _pair_and_deduplicate(
     known = state.known_encodings(spark)
     in_files, few_waiting = None, None
     if again is not None:
-        few_waiting = to_arrow_schema(CHANGES).empty_table()
+        few_waiting = arrow_schema(CHANGES).empty_table()
         few = None if few is None or again.few is None else few_with_ended_waits(few, again.few)
     elif few_whole is not None:
         few_waiting = few_outcomes.waiting_halves(spark, state.lake)

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import TimestampType
 
 from framework.contracts.table_names import PENDING_TABLE
@@ -18,12 +17,13 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.lakehouse.file_commits import replace_files, takes_files
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.log_rows import file_of
+from framework.spark.arrow_schemas import arrow_schema
 from silver.batches.few_outcomes import waiting_halves
 from silver.changes.pairing import OWN_TIME
 from silver.changes.staged_rows import SETTLED_KINDS, DuplicateReason, column_values, plain_rows
 from silver.epochs.event_clock import newest_believable
 
-_COLUMNS = to_arrow_schema(CHANGES)
+_COLUMNS = arrow_schema(CHANGES)
 _TIME = pa.timestamp("us", tz="UTC")
 _Message = tuple[Any, ...]
 

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.row_groups import read_row_groups, row_groups, rows_with_texts
 from framework.lakehouse.task_files import RowGroups, TaskCounter, TaskFile
+from framework.spark.arrow_schemas import arrow_schema
 from silver.changes.staged_rows import STAGED, column_values
 
 _OWN = {
@@ -51,7 +51,7 @@ _FILED = pa.schema(
 )
 """The columns of a file."""
 _OF_ROW = ("source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "epoch")
-REFUSED = to_arrow_schema(QUARANTINE)
+REFUSED = arrow_schema(QUARANTINE)
 """The columns of a file with quarantined messages: those of `silver/quarantine`."""
 _MESSAGE = ("source", "topic", "partition", "offset")
 _DIFFER = ("change_id", "sequence", "event_time", "offset", "before", "after", _own("position"))
