@@ -296,6 +296,7 @@ class AlterReader:
         self.actions += read_modify(self.cursor)
 
     def _change(self) -> None:
+        self.is_unsure |= self.cursor.at("IF", "EXISTS") or self.cursor.at("COLUMN", "IF", "EXISTS")
         self.actions += read_change(self.cursor)
 
     def _alter(self) -> None:

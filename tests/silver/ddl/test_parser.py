@@ -92,6 +92,18 @@ def test_a_statement_can_have_several_actions_in_order() -> None:
             "DROP COLUMN IF EXISTS a, ADD COLUMN IF NOT EXISTS a int",
             (DropColumn("a"), AddColumn("a", "int", "int")),
         ),
+        (
+            "CHANGE COLUMN IF EXISTS a z int, ADD COLUMN IF NOT EXISTS a int",
+            (RenameColumn("a", "z"), ChangeType("z", "int", "int"), AddColumn("a", "int", "int")),
+        ),
+        (
+            "CHANGE IF EXISTS a z int, ADD IF NOT EXISTS a int",
+            (RenameColumn("a", "z"), ChangeType("z", "int", "int"), AddColumn("a", "int", "int")),
+        ),
+        (
+            "CHANGE a z int, ADD IF NOT EXISTS a int",
+            (RenameColumn("a", "z"), ChangeType("z", "int", "int")),
+        ),
     ],
 )
 def test_a_column_that_exists_before_the_statement_is_not_added_if_it_must_not_exist(
