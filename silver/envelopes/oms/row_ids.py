@@ -60,11 +60,12 @@ def may_be_key(values: Sequence[str], key: Mapping[str, str | None], compared: I
     """
     if values == split_values(key.values()) or any(map(_OTHERWISE_WRITTEN.fullmatch, values)):
         return True
-    texts = list(map(_unfilled, split_values(key[name] for name in compared)))
+    names = list(compared)
+    texts = list(map(_unfilled, split_values(key[name] for name in names)))
     if len(values) > 1 or len(key) == 1:
         return Counter(texts) <= Counter(map(_unfilled, values))
     (packed,) = values
-    if _unfilled(packed) in texts or len(texts) < len(key):
+    if _unfilled(packed) in texts or len(names) < len(key):
         return True
     return all(text in packed for text in texts) and _letters([packed]) == _letters(texts)
 

@@ -202,6 +202,12 @@ def test_a_value_of_the_key_may_hold_the_separator(text: str) -> None:
             decode("ins", row, rowid=f"shop.orders-7\x01{text}", keys=keys)
 
 
+def test_a_key_that_is_not_compared_whole_is_read_where_a_value_holds_the_separator() -> None:
+    row = json.dumps({"line": "a\x01b", "price": 1.5})
+    keys = ("line", "price")
+    assert decode("ins", row, rowid="shop.orders-ab15000", keys=keys).keys == keys
+
+
 @pytest.mark.parametrize("rowid", ["AAATGpAAIAAItcIAAA", "orders-7", "", None])
 def test_a_row_id_of_another_kind_says_nothing_of_the_key(rowid: str | None) -> None:
     assert decode("ins", ROW, rowid=rowid).keys == ("id",)
