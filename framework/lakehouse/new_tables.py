@@ -138,6 +138,7 @@ def _write_first(jvm: Any, attempt: Any, folder: Path, first: _First) -> bool:
     said = _commit_info(first, transaction_id)
     actions = [said, {"metaData": metadata}, {"protocol": protocol}, *first.once, *first.added]
     try:
+        _remove_leftovers(log)
         _write_once(log / f"{0:020d}.json", actions)
     except FileExistsError:
         raise
@@ -150,10 +151,22 @@ def _write_first(jvm: Any, attempt: Any, folder: Path, first: _First) -> bool:
         "metadata": metadata,
         "protocol": protocol,
     }
-    with suppress(OSError):  # a table without it is complete; one that was there tells of no commit
-        (log / f"{0:020d}.crc").unlink(missing_ok=True)
+    with suppress(OSError):  # a table without it is complete
         _write_once(log / f"{0:020d}.crc", [checksum])
     return True
+
+
+def _remove_leftovers(log: Path) -> None:
+    """Remove the checksums of a first commit that is gone; raises FileExistsError where there is one.
+
+    Delta would take its checksum for that of the new commit. Hadoop, which may write one beside each file,
+    would read neither the new commit nor its checksum.
+    """
+    commit = f"{0:020d}.json"
+    if (log / commit).exists():
+        raise FileExistsError(commit)
+    for name in (f"{0:020d}.crc", f".{commit}.crc", f".{0:020d}.crc.crc"):
+        (log / name).unlink(missing_ok=True)
 
 
 def _commit_info(first: _First, transaction_id: str) -> dict[str, Any]:

@@ -176,6 +176,36 @@ def test_a_checksum_that_a_killed_process_has_left_says_nothing_of_the_new_table
     assert is_valid(spark, folder / "lake")
 
 
+def test_a_checksum_of_hadoop_that_is_left_of_a_removed_log_does_not_make_the_table_unreadable(
+    spark: SparkSession, folder: Path
+) -> None:
+    log = log_of(folder / "lake")
+    log.mkdir(parents=True)
+    for ending in ("json", "crc"):
+        (log / f".{0:020d}.{ending}.crc").write_bytes(b"crc\0\0\0\2\0abcd")
+    location = str(folder / "lake" / "table")
+    assert create_table(spark, location, TABLE, [rows_file(folder, 3)])
+    assert is_valid(spark, folder / "lake")
+    assert spark.read.format("delta").load(location).count() == 3
+
+
+def test_a_checksum_of_a_removed_log_is_gone_before_the_new_commit_is_there(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, write = log_of(folder / "lake"), new_tables._write_once
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.crc").write_text('{"numFiles": 7}')
+
+    def die_behind_the_commit(file: Path, rows: Any) -> None:
+        write(file, rows)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(new_tables, "_write_once", die_behind_the_commit)
+    with pytest.raises(KeyboardInterrupt):
+        create_table(spark, str(folder / "lake" / "table"), TABLE)
+    assert [file.name for file in log.iterdir() if file.is_file()] == [f"{0:020d}.json"]
+
+
 def test_nothing_happens_where_another_process_has_created_the_table_meanwhile(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
