@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _OLD_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 """The protocol of a table that uses no feature of which a commit or a checksum would have to say more."""
+_STALENESS = "spark.databricks.delta.stalenessLimit"
+"""For how long a session takes the version of a table that it knows: here that there is none."""
 _HISTOGRAMS = ("fileSizeHistogram", "histogramOpt")
 """What Delta calls the counts of files by their size; the second is the name in earlier releases."""
 
@@ -110,6 +112,8 @@ def create_table(
         return False
     if not is_written:
         commit_actions(jvm, attempt, [*once, *added], mode, commit.note)
+    elif spark.conf.get(_STALENESS, None) is not None:
+        jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(spark._jsparkSession, location)
     return True
 
 

@@ -33,6 +33,7 @@ OWN = (
 )
 """What two commits do not share, and the tags of a file, which nobody sets."""
 FEATURES = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
+STALENESS = "spark.databricks.delta.stalenessLimit"
 
 
 @pytest.fixture
@@ -204,6 +205,17 @@ def test_a_checksum_of_a_removed_log_is_gone_before_the_new_commit_is_there(
     with pytest.raises(KeyboardInterrupt):
         create_table(spark, str(folder / "lake" / "table"), TABLE)
     assert [file.name for file in log.iterdir() if file.is_file()] == [f"{0:020d}.json"]
+
+
+def test_a_session_that_takes_older_versions_of_tables_finds_a_new_one(
+    spark: SparkSession, folder: Path
+) -> None:
+    spark.conf.set(STALENESS, "1h")
+    try:
+        create(spark, folder / "lake", (3,), Commit())
+        assert spark.read.format("delta").load(str(folder / "lake" / "table")).count() == 3
+    finally:
+        spark.conf.unset(STALENESS)
 
 
 def test_nothing_happens_where_another_process_has_created_the_table_meanwhile(
