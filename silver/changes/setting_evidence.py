@@ -53,7 +53,7 @@ def note_missing_settings(rows: Sequence[Row]) -> None:
 def _with_shared_position(rows: Iterable[Row]) -> Iterator[tuple[Row, str]]:
     last: Row | None = None
     for row in rows:
-        if "is_exclusive" in row:
+        if "is_exclusive" in row and row["kind"] != "duplicate":  # which is a message that has landed before
             if last is not None and last["sequence"] == row["sequence"] and _is_shared(last, row):
                 yield row, SHARED_POSITION
             last = row

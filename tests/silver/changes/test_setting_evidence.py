@@ -31,12 +31,16 @@ def message(op: str, before: int | None, after: int | None, value: str = "a", **
     return json.dumps({"op": op, "before": images[0], "after": images[1], "source": source}).encode()
 
 
-def evidence(messages: Sequence[bytes | None], **options: Any) -> list[str]:
+def evidence(messages: Sequence[bytes | None], again: Sequence[str | None] = (), **options: Any) -> list[str]:
+    """The evidence of messages; `again` says how they landed before, with None for those that did not."""
     own = plan(debezium.FORMAT)
     own = replace(
         own, context=replace(own.context, options=DebeziumOptions(**options), keys_for=lambda *_: ("id",))
     )
-    rows = plain_rows(decode_batch(batch(messages), {"feed": own}))
+    landed = batch(messages)
+    if again:
+        landed = landed.append_column("relanding", pa.array(again, pa.string()))
+    rows = plain_rows(decode_batch(landed, {"feed": own}))
     return [row["evidence"] for row in rows if row["evidence"]]
 
 
@@ -127,3 +131,10 @@ def test_a_tombstone_behind_a_change_that_is_no_delete_is_evidence_once() -> Non
 )
 def test_other_tombstones_are_none(messages: list[RawMessage], offsets: list[int]) -> None:
     assert shown(messages, offsets) == []
+
+
+def test_a_message_that_has_landed_before_shares_no_position() -> None:
+    one, two = message("c", None, 1), message("u", 1, 1, "b", row=1)
+    for again in (["a.jsonl:7", None, None], [None, "a.jsonl:7", None]):
+        assert evidence([one, one, two], again) == []
+    assert evidence([SHARED[0], SHARED[0], SHARED[1]], [None, "a.jsonl:7", None]) == [SHARED_POSITION]
