@@ -220,5 +220,8 @@ def _write_once(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     try:
         unseen.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         os.link(unseen, file)
+    except FileExistsError:
+        if not file.samefile(unseen):  # NFS may have made the link, and lost its answer
+            raise
     finally:
         unseen.unlink(missing_ok=True)

@@ -218,6 +218,23 @@ def test_a_session_that_takes_older_versions_of_tables_finds_a_new_one(
         spark.conf.unset(STALENESS)
 
 
+def test_a_link_that_is_there_although_the_server_said_otherwise_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def link_twice(source: Path, target: Path) -> None:
+        link(source, target)
+        link(source, target)  # NFS repeats a request whose answer is lost
+
+    monkeypatch.setattr(os, "link", link_twice)
+    new_tables._write_once(tmp_path / "file", [{"a": 1}])
+    assert (tmp_path / "file").read_text(encoding="utf-8") == '{"a": 1}\n'
+    with pytest.raises(FileExistsError):
+        new_tables._write_once(tmp_path / "file", [{"a": 2}])
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
 def test_nothing_happens_where_another_process_has_created_the_table_meanwhile(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
