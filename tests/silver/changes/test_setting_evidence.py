@@ -18,7 +18,6 @@ from silver.formats import debezium
 from silver.formats.debezium import DebeziumOptions
 from tests.silver.changes.test_decode import batch, plan
 
-
 BINLOG = {"connector": "mysql", "db": "shop", "table": "orders", "server_id": 7, "ts_ms": 1709200800000}
 AT = {"file": "binlog.000003", "pos": 500, "row": 0}
 POSTGRES = {"connector": "postgresql", "db": "shop", "schema": "s", "table": "orders", "lsn": 7}
