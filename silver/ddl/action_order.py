@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Iterable, Sequence
 
 from framework.contracts.ddl_actions import (
     Action,
@@ -35,19 +35,26 @@ def executable_order(actions: Sequence[Action]) -> tuple[Action, ...]:
     return (*rest, *table)
 
 
-def without_existing(actions: Sequence[Action], optional: Container[str]) -> list[Action]:
+def without_existing(actions: Sequence[Action], optional: Iterable[Action]) -> list[Action]:
     """The actions without the columns that are added only if they do not exist, and exist before.
 
     MariaDB looks for them before it executes the statement: `DROP a, ADD COLUMN IF NOT EXISTS a int` only
-    drops `a`.
+    drops `a`. The actions of such clauses are `optional`; a key of the column goes with it.
     """
+    left_out = {id(action) for action in optional}
     dropped = {a.name.lower() for a in actions if isinstance(a, DropColumn)}
     existing = dropped | {a.old.lower() for a in actions if isinstance(a, RenameColumn)}
-    return [
-        a
-        for a in actions
-        if not (isinstance(a, AddColumn) and a.name.lower() in existing and a.name.lower() in optional)
-    ]
+    return [a for a in actions if not (id(a) in left_out and _added_names(a) & existing)]
+
+
+def _added_names(action: Action) -> set[str]:
+    """The column that an action adds, or makes the key."""
+    match action:
+        case AddColumn(name):
+            return {name.lower()}
+        case SetKeys(keys):
+            return {name.lower() for name in keys}
+    return set()
 
 
 def _names_conflict(actions: Sequence[Action]) -> bool:

@@ -48,7 +48,7 @@ class AlterReader:
         self.actions: list[Action] = []
         self.listed = ""
         self.altered: set[str] = set()
-        self.optional, self.is_unsure = set[str](), False
+        self.optional, self.is_unsure = list[Action](), False
         self.options = MYSQL_TABLE_OPTIONS if cursor.dialect == "mysql" else TABLE_OPTIONS
 
     def read(self) -> tuple[Action, ...]:
@@ -154,7 +154,7 @@ class AlterReader:
             self._existence()
             self._add_columns()
             if is_optional:
-                self.optional.update(a.name.lower() for a in self.actions[kept:] if isinstance(a, AddColumn))
+                self.optional += self.actions[kept:]
         elif cursor.word() == "(":
             self._add_columns()
         elif (

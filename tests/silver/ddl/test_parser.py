@@ -89,6 +89,15 @@ def test_a_statement_can_have_several_actions_in_order() -> None:
         ),
         ("DROP a, ADD COLUMN a int", (DropColumn("a"), AddColumn("a", "int", "int"))),
         (
+            "DROP a, ADD COLUMN a int, ADD COLUMN IF NOT EXISTS a bigint",
+            (DropColumn("a"), AddColumn("a", "int", "int")),
+        ),
+        ("DROP a, ADD COLUMN IF NOT EXISTS a int PRIMARY KEY", (DropColumn("a"),)),
+        (
+            "DROP b, ADD COLUMN IF NOT EXISTS a int PRIMARY KEY",
+            (DropColumn("b"), AddColumn("a", "int", "int", is_not_null=True), SetKeys(("a",))),
+        ),
+        (
             "DROP COLUMN IF EXISTS a, ADD COLUMN IF NOT EXISTS a int",
             (DropColumn("a"), AddColumn("a", "int", "int")),
         ),
