@@ -74,17 +74,7 @@ def comparable(value: Any) -> Any:
         return sorted(map(comparable, value), key=str)
     if not isinstance(value, dict):
         return value
-    own = (
-        "timestamp",
-        "engineInfo",
-        "txnId",
-        "id",
-        "createdTime",
-        "modificationTime",
-        "operationMetrics",
-        "tags",
-    )
-    kept = {name: comparable(each) for name, each in value.items() if name not in own}
+    kept = {name: comparable(each) for name, each in value.items() if name not in OWN}
     return kept | ({"path": "a file"} if "stats" in value else {})
 
 
