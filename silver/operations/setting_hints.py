@@ -125,11 +125,12 @@ def _shown_settings(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
     if not lacking:
         return ()
     known = read_encodings(run.spark, run.lake)
+    shown = {kind: known.with_evidence(kind) for kind in _SIGNS}
     return tuple(
         f"source {name}: {_SIGNS[kind]}: write `{option}: {value}` for the source, then `mainstem rebuild"
         " TABLE --from bronze` for its tables"
         for name, kind, option, value in lacking
-        if name in known.with_evidence(kind)
+        if name in shown[kind]
     )
 
 

@@ -22,7 +22,7 @@ SCHEMA = (
     "sequence string, event_time timestamp, change_id string, transaction_id string, op string,"
     " partial boolean, half string, before map<string, string>, after map<string, string>"
 )
-_Spec = tuple[str, dict[str, str | None] | None, dict[str, str | None] | None]
+_Spec = tuple[str, Image | None, Image | None]
 """The operation and the images of a change."""
 
 
@@ -110,7 +110,7 @@ def random_changes(source: random.Random) -> list[FewChange]:
             before = None
         elif op == "delete" and source.random() < 0.9:
             after = None
-        specs.append((op, before, after))  # type: ignore[arg-type]
+        specs.append((op, before, after))
     return changes(*specs, keys=("id", "name"))
 
 
