@@ -212,7 +212,7 @@ def test_many_rows_are_judged_without_spark_too_and_a_wrong_key_is_named(
             results = judge(run, installed_layers()).results
             implied = {str(r.table): r.observed for r in results if r.rule == "implied_keys"}
             assert asked == []
-            assert jobs(spark) - before == (0 if number else 1)  # which makes the table of results
+            assert jobs(spark) == before
             assert sorted(implied) == ["item", "item_1", "item_2"]
             assert all(observed.startswith(f"{which} keys as implied") for observed in implied.values())
         session.sql(f"DELETE FROM delta.`{lake.location('gold/shop/item_1')}` WHERE id = 4")
