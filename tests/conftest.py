@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Iterator
@@ -30,6 +31,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Tests against real servers are there for `-m real` alone: they need what the others do not."""
     is_real = collection_path == _TESTS / "real"
     return True if is_real and "real" not in str(config.getoption("-m")) else None
+
+
+def pytest_configure() -> None:
+    """What is imported and collected stays: to look for garbage in it takes time each time."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

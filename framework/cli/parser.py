@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -85,6 +86,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options | int:
     return found
 
 
+@cache
 def command_line() -> Any:
     """The command of typer that has all others."""
     return typer.main.get_command(app)

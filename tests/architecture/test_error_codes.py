@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def _calls(
         yield from _calls(child, inner)
 
 
+@cache
 def raised_codes() -> dict[str, str]:
     """The codes in the project, each with a module that raises it."""
     found = {}

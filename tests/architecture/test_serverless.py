@@ -34,6 +34,8 @@ def uses(source: str) -> Iterator[tuple[int, str]]:
 
     A function that asks `is_connect` may use them: on serverless compute all sessions are of Spark Connect.
     """
+    if not any(name in source for name in FORBIDDEN):
+        return
     tree = ast.parse(source)
     guarded = {
         id(node)

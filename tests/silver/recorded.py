@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,7 @@ class Sample:
         return dict(event.after)
 
 
+@cache
 def sample_of(name: str) -> Sample:
     """The recorded insert of a format that shows most:
     a declared whole number where there is one, and many columns.

@@ -18,7 +18,7 @@ from tests.silver.changes.test_equal_rows import SNAPSHOTS, STREAMED
 from tests.silver.changes.test_random_sequences import arrow_batches
 from tests.silver.changes.written_messages import Sent
 
-FEEDS = 4
+FEEDS = 2
 Message = dict[str, Any]
 
 

@@ -27,7 +27,7 @@ from tests.silver.changes.test_decode import MESSAGES, plan
 from tests.silver.changes.written_messages import Sent, Writer
 
 SEED = int(os.environ.get("MAINSTEM_SEED") or 1)
-FEEDS = 200 if os.environ.get("MAINSTEM_SIZE") else 3
+FEEDS = 200 if os.environ.get("MAINSTEM_SIZE") else 2
 Message = tuple[int, Sent]
 """A partition and what is appended to it."""
 

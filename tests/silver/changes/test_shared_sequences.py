@@ -20,7 +20,7 @@ from silver.formats import datahub_blob
 from tests.silver.changes.test_decode import MESSAGES, message, plan
 
 FIELDS = list(MESSAGES)[:8]
-DELIVERIES = 4_000 if os.environ.get("MAINSTEM_SIZE") else 600
+DELIVERIES = 4_000 if os.environ.get("MAINSTEM_SIZE") else 250
 LATER = 10 * 1_605_339_932_000_000
 Values = dict[str, str]
 

@@ -21,7 +21,7 @@ from tests.silver.formats.test_time import TEXTS, spoiled
 from tests.silver.recorded import Sample, recordings, sample_of
 
 SEED = 20240301
-MOST = 900
+MOST = 600
 """Cases of one format; a schema block has a thousand members."""
 TOPICS = ("orders", "mainstem.seed:x/1", "a" * 300, "\x00", "é😀", "${env:HOME}", "../x", "")
 ODD = (

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from tests.silver.recorded import Cell, Sample, sample_of
 
 NAMES = sorted(FORMATS)
 ALL = pytest.mark.parametrize("name", NAMES)
-sample = lru_cache(sample_of)
 
 
 class Empty(Exception):
@@ -73,7 +71,7 @@ WHOLE: dict[str, tuple[Callable[[bytes], bytes], Reason]] = {
 @ALL
 @pytest.mark.parametrize("case", WHOLE)
 def test_a_poison_message_is_quarantined_with_its_reason(name: str, case: str) -> None:
-    good = sample(name)
+    good = sample_of(name)
     spoil, reason = WHOLE[case]
     assert reason_of(good, spoil(good.value())) is reason
 
@@ -86,7 +84,7 @@ then it has no key.
 
 @ALL
 def test_03_a_null_value_is_a_tombstone_with_a_key_and_empty_without(name: str) -> None:
-    good = sample(name)
+    good = sample_of(name)
     bare = replace(good, key=None)
     if name in WITH_TOMBSTONES:
         (mark,) = decoded(bare, None)
@@ -142,13 +140,13 @@ CELLS: dict[str, tuple[Sequence[Cell], Reason]] = {
 @pytest.mark.parametrize("case", CELLS)
 def test_a_poison_value_quarantines_its_message(name: str, case: str) -> None:
     cells, reason = CELLS[case]
-    assert reason_of(sample(name), sample(name).value(*cells)) is reason
+    assert reason_of(sample_of(name), sample_of(name).value(*cells)) is reason
 
 
 @ALL
 def test_the_reason_names_a_field_and_never_a_value(name: str) -> None:
     with pytest.raises(Malformed) as caught:
-        sample(name).decode(sample(name).value((CELL, b'"s3cret\xff"')))
+        sample_of(name).decode(sample_of(name).value((CELL, b'"s3cret\xff"')))
     assert "s3cret" not in caught.value.detail
 
 
@@ -179,18 +177,18 @@ ACCEPTED: dict[str, tuple[Sequence[Cell], dict[str, str]]] = {
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_an_odd_value_is_kept_exactly(name: str, case: str) -> None:
     cells, expected = ACCEPTED[case]
-    image = sample(name).after(sample(name).value(*cells))
+    image = sample_of(name).after(sample_of(name).value(*cells))
     assert {column: image[column] for column in expected} == expected
 
 
 @ALL
 def test_14_one_byte_order_mark_in_front_is_accepted(name: str) -> None:
-    good = sample(name)
+    good = sample_of(name)
     assert good.after(b"\xef\xbb\xbf" + good.value()) == good.after(good.value())
 
 
 def test_27_a_text_of_21_million_characters_is_kept() -> None:
-    good = sample("datahub_blob")
+    good = sample_of("datahub_blob")
     assert len(good.after(good.value((CELL, b'"' + b"x" * 21_000_000 + b'"')))["cell"] or "") == 21_000_000
 
 
@@ -266,7 +264,7 @@ def test_29_json_of_another_shape_is_quarantined_with_a_field_level_reason(name:
     if member not in PATHS[name]:
         assert (name, member) == ("datahub_tuple", "image")  # its record is the image
         return
-    good = sample(name)
+    good = sample_of(name)
     document = copy.deepcopy(good.document)
     put(document, PATHS[name][member], value)
     assert reason_of(good, json.dumps(document).encode()) is reason
@@ -286,7 +284,7 @@ def put(document: Any, path: str, value: object) -> None:
 def is_read(name: str, other: str) -> bool:
     """Whether a format reads the sample of another one."""
     try:
-        return bool(sample(name).decode(sample(other).value()))
+        return bool(sample_of(name).decode(sample_of(other).value()))
     except Malformed:
         return False
 
@@ -313,7 +311,7 @@ def test_29_debezium_does_not_read_arcion() -> None:
     ("wire", "text"), [("abc", "abc"), (300000000000, "300000000000"), (9.5, "9.5"), (True, "true")]
 )
 def test_30_a_value_of_the_wrong_type_stays_as_its_text(name: str, wire: object, text: str) -> None:
-    good = sample(name)
+    good = sample_of(name)
     if good.column:
         assert good.after(good.with_cell(good.column, wire))[good.column] == text
     else:  # the feed declares no types
