@@ -25,6 +25,7 @@ _KEEPS_ROWS = frozenset(
         "ADD COLUMNS",
         "ADD CONSTRAINT",
         "CHANGE COLUMN",
+        "CHANGE COLUMNS",
         "CLUSTER BY",
         "COMPUTE STATS",
         "DROP CONSTRAINT",

@@ -214,30 +214,34 @@ def _longest_ascent(numbers: Sequence[int]) -> set[int]:
 
 
 def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequence[str]) -> None:
-    """Widens the types of columns in place, with the comments that gold has written."""
+    """Widens the types of columns in place, with the comments that gold has written; a commit for each."""
     texts = {c.name: str((c.metadata or {}).get("comment", "")) for c in read_table(spark, path).schema}
+    columns = {c.name: c for c in layout.columns}
+    widened = {layout.gold_names[name]: columns[name] for name in wider}
+    types = [f"{quoted(name)} TYPE {sql_type(column.type)}" for name, column in widened.items()]
+    own = [name for name in widened if not texts.get(name) or is_own(texts[name], (SOURCE_TYPE,))]
+    comments = [f"{quoted(name)}{text}" for name in own if (text := _commented(widened[name]))]
     spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
-    for column in layout.columns:
-        if column.name in wider:
-            name, kind = quoted(layout.gold_names[column.name]), sql_type(column.type)
-            spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {name} TYPE {kind}")
-            text = texts.get(layout.gold_names[column.name], "")
-            comment = _commented(column)
-            if comment and (not text or is_own(text, (SOURCE_TYPE,))):
-                spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {name}{comment}")
+    _alter_columns(spark, path, types)
+    _alter_columns(spark, path, comments)
 
 
 def set_comments(spark: SparkSession, path: str, layout: Layout, changed: Sequence[TableColumn]) -> None:
     """Gives these columns, and the table, the comments of the source; those of administrators stay."""
     kept = administration_of(spark, path)
-    for column in changed:
-        name = layout.gold_names[column.name]
-        if name not in kept.column_comments:
-            comment = _commented(column) or " COMMENT ''"
-            spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {quoted(name)}{comment}")
+    names = {layout.gold_names[column.name]: column for column in changed}
+    own = [name for name in names if name not in kept.column_comments]
+    texts = [quoted(name) + (_commented(names[name]) or " COMMENT ''") for name in own]
+    _alter_columns(spark, path, texts)
     purpose = _purpose(layout)
     if kept.comment is None and "${" not in purpose:
         spark.sql(f"COMMENT ON TABLE {sql_name(path)} IS {sql_text(purpose)}")
+
+
+def _alter_columns(spark: SparkSession, path: str, changes: Sequence[str]) -> None:
+    """Changes columns in one commit, in no order; each of the changes is a column's name and what it gets."""
+    if changes:
+        spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {', '.join(changes)}")
 
 
 def merge_latest(

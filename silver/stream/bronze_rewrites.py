@@ -19,6 +19,7 @@ _HARMLESS = frozenset(
         "ADD COLUMNS",
         "ADD CONSTRAINT",
         "CHANGE COLUMN",
+        "CHANGE COLUMNS",
         "CLUSTER BY",
         "COMPUTE STATS",
         "CREATE TABLE",

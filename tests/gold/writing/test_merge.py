@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from framework.config.tables import Deletes
-from framework.lakehouse.lakehouse import read_commits, table_version
+from framework.lakehouse.lakehouse import read_commits, read_table, table_version
+from framework.lakehouse.older_copies import has_rows_since, newest_mark
 from gold.changes.merge_policy import MergePolicy
 from gold.schema.columns import TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, Layout
-from gold.writing.merge import add_columns, insert_changes, merge_latest, replace_table, widen_columns
+from gold.writing.merge import (
+    add_columns,
+    insert_changes,
+    merge_latest,
+    replace_table,
+    set_comments,
+    widen_columns,
+)
 
 
 def test_keys_of_every_type_are_written_and_merged(spark: SparkSession, tmp_path: Path) -> None:
@@ -87,6 +96,33 @@ def test_new_columns_are_added_at_their_places_in_one_commit(spark: SparkSession
     done = [row["operation"] for row in read_commits(spark, path, 100).collect()]
     assert before == 1
     assert done.count("ADD COLUMNS") == 1
+
+
+def test_any_number_of_columns_is_widened_and_commented_in_few_commits(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A commit for each column made a batch take minutes, in the replica and in the history."""
+    path, names = str(tmp_path / "t"), [f"a `{i}`" for i in range(12)]
+    columns = [TableColumn(name, "int", "INT") for name in names]
+    rows = spark.sql(
+        f"SELECT {', '.join(f'{i} AS c{i}' for i in range(12))}, '1' AS _cdc_sequence,"
+        " CAST(null AS timestamp) AS _cdc_event_time, 'a' AS _cdc_change_id"
+    )
+    replace_table(rows, path, Layout(tuple(columns), (names[0],), dict(SYSTEM_COLUMNS)))
+    wider = [TableColumn(c.name, "bigint", "BIGINT", comment=f"it's {c.name}") for c in columns]
+    layout, mark = Layout(tuple(wider), (names[0],), dict(SYSTEM_COLUMNS)), newest_mark(spark, path)
+    assert mark is not None
+    widen_columns(spark, path, layout, names)
+    set_comments(spark, path, layout, wider)
+    stored = read_table(spark, path).schema.fields[:12]
+    assert [(c.name, c.dataType.simpleString(), c.metadata["comment"]) for c in stored] == [
+        (c.name, "bigint", f"it's {c.name}\nsource type: BIGINT") for c in wider
+    ]
+    commits = read_commits(spark, path, 100).where(f"version > {mark['version']}").collect()
+    done = Counter(row["operation"] for row in commits)
+    assert done.pop("CHANGE COLUMNS") == 3
+    assert set(done) == {"SET TBLPROPERTIES"}
+    assert not has_rows_since(spark, path, mark)
 
 
 def test_changes_are_added_without_a_look_at_files_that_have_none_of_their_positions(

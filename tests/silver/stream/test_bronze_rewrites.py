@@ -21,6 +21,8 @@ LAKE = Lakehouse("/lake")
         ("STREAMING UPDATE", {}, None),
         ("OPTIMIZE", {}, None),
         ("VACUUM END", {}, None),
+        ("CHANGE COLUMN", {}, None),
+        ("CHANGE COLUMNS", {}, None),
         ("SET TBLPROPERTIES", {}, OURS),
         ("CREATE TABLE", {}, None),
         ("MERGE", {}, OURS),
