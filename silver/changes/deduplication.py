@@ -31,7 +31,7 @@ record in all formats, whether its rows have no position, or some of them share 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from itertools import chain
 from itertools import count as counts
@@ -46,6 +46,9 @@ from silver.changes.pairing import KNOWN, NEW
 from silver.changes.record_runs import Place, deliveries
 from silver.changes.staged_rows import Row, as_duplicate
 from silver.values.sequence import name_part, reached_position
+
+_Names = tuple[str, ...]
+_Values = tuple[str | None, ...]
 
 
 def deduplicate_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -101,14 +104,22 @@ class _DeletedRows:
     """The rows of a table without a key that have been deleted and not inserted again, by their columns."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, ...], Counter[tuple[str | None, ...]]] = {}
+        self._rows: dict[_Names, Counter[_Values]] = {}
+        self._near: dict[tuple[_Names, _Names], defaultdict[_Values, deque[_Values]]] = {}
+        """By columns, and those of them that images have, by their values: rows, and such that are back."""
 
     def note(self, row: Row) -> None:
         """Take a change that counts into account."""
         if row["op"] == Op.DELETE:
             image = row["before"] or {}
             names = tuple(sorted(image))
-            self._rows.setdefault(names, Counter())[tuple(image[name] for name in names)] += 1
+            values = tuple(image[name] for name in names)
+            rows = self._rows.setdefault(names, Counter())
+            if not rows[values]:
+                for (of, shared), near in self._near.items():
+                    if of == names:
+                        near[tuple(image[name] for name in shared)].append(values)
+            rows[values] += 1
         elif row["op"] in (Op.INSERT, Op.READ) and (found := self._find(row["after"])):
             names, values = found
             self._rows[names][values] -= 1
@@ -117,17 +128,24 @@ class _DeletedRows:
         """Whether one of the rows may be that of an image."""
         return self._find(image) is not None
 
-    def _find(self, image: Image | None) -> tuple[tuple[str, ...], tuple[str | None, ...]] | None:
+    def _find(self, image: Image | None) -> tuple[_Names, _Values] | None:
         known = image or {}
         for names, rows in self._rows.items():
-            if known.keys() >= set(names):
-                near = [tuple(known[name] for name in names)]
-            else:  # a column was dropped meanwhile
-                near = [values for values in rows if _may_be(dict(zip(names, values, strict=True)), known)]
-            for values in near:
-                if rows[values] > 0:
-                    return names, values
+            shared = tuple(name for name in names if name in known)  # others were dropped meanwhile
+            near = self._near_by(names, shared).get(tuple(known[name] for name in shared))
+            while near and not rows[near[0]]:
+                near.popleft()
+            if near:
+                return names, near[0]
         return None
+
+    def _near_by(self, names: _Names, shared: _Names) -> defaultdict[_Values, deque[_Values]]:
+        if (names, shared) not in self._near:
+            near = self._near[names, shared] = defaultdict(deque)
+            at = [names.index(name) for name in shared]
+            for values in self._rows[names]:
+                near[tuple(values[place] for place in at)].append(values)
+        return self._near[names, shared]
 
 
 def _state_after(row: Row, state: Image | None) -> Image:
