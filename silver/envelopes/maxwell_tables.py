@@ -83,7 +83,7 @@ def creation(definition: Definition) -> CreateTable:
 def alteration(old: Definition, new: Definition, text: str | None) -> tuple[Action, ...]:
     """The actions that turn the old structure into the new one."""
     before, after = columns_of(old), columns_of(new)
-    said = [_spelled(action, before, after) for action in _text_actions(old.name, text)] if text else []
+    said = _spelled(_text_actions(old.name, text), before, after) if text else []
     respelled = _respelled(before, after)
     renames, left = [RenameColumn(*names) for names in respelled.items()], _names_after(said, before)
     said = [*(rename for rename in renames if rename.old in left), *said]
@@ -92,7 +92,8 @@ def alteration(old: Definition, new: Definition, text: str | None) -> tuple[Acti
     actions: list[Action] = [_with_structure_type(action, after) for action in said]
     known = _names_after(actions, before)
     actions += [DropColumn(name) for name in before if name in known and name not in after]
-    actions += [_added(name, new, after) for name in after if name not in known]
+    places = dict(zip(after, (None, *after), strict=False))
+    actions += [_added(name, after[name], places[name]) for name in after if name not in known]
     in_text = {action.name for action in actions if isinstance(action, AddColumn | ChangeType)}
     former = {name: name for name in before} | {now: name for name, now in respelled.items()}
     actions += [
@@ -128,30 +129,42 @@ def _text_actions(table: TableName, text: str) -> tuple[Action, ...]:
     )
 
 
-def _spelled(action: Action, before: Collection[str], after: Collection[str]) -> Action:
-    """The action with the columns' names of the structures: a statement may write them in another case."""
-    match action:
-        case RenameColumn(old, new):
-            return RenameColumn(_name_in(before, old), _name_in(after, new))
-        case DropColumn(name):
-            return DropColumn(_name_in(before, name))
-        case AddColumn(name, after=place) | ChangeType(name, after=place):
-            place = None if place is None else _name_in(after, place)
-            return replace(action, name=_name_in((*after, *before), name), after=place)
-        case _:
-            return action
+def _spelled(actions: Sequence[Action], before: Collection[str], after: Collection[str]) -> list[Action]:
+    """The actions with the columns' names of the structures: a statement may write them in another case."""
+    of_before, of_after, of_both = _Spelling(before), _Spelling(after), _Spelling((*after, *before))
+
+    def spelled(action: Action) -> Action:
+        match action:
+            case RenameColumn(old, new):
+                return RenameColumn(of_before.of(old), of_after.of(new))
+            case DropColumn(name):
+                return DropColumn(of_before.of(name))
+            case AddColumn(name, after=place) | ChangeType(name, after=place):
+                place = None if place is None else of_after.of(place)
+                return replace(action, name=of_both.of(name), after=place)
+            case _:
+                return action
+
+    return [spelled(action) for action in actions]
 
 
 def _respelled(before: Collection[str], after: Collection[str]) -> dict[str, str]:
     """The columns that only have another case now: a statement gives a column the name as it is written."""
-    found = {name: _name_in(after, name) for name in before if name not in after}
+    spelling = _Spelling(after)
+    found = {name: spelling.of(name) for name in before if name not in after}
     return {name: now for name, now in found.items() if now != name and now not in before}
 
 
-def _name_in(names: Collection[str], written: str) -> str:
-    if written in names:
-        return written
-    return next((name for name in names if name.lower() == written.lower()), written)
+class _Spelling:
+    """The names of columns, to be found in any case."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = frozenset(names)
+        self._in_any_case = {name.lower(): name for name in reversed([*names])}
+
+    def of(self, written: str) -> str:
+        """The name that is written so, else the first one that differs only by case, else what is written."""
+        return written if written in self._names else self._in_any_case.get(written.lower(), written)
 
 
 def _names_after(actions: Sequence[Action], before: Mapping[str, Column]) -> set[str]:
@@ -176,13 +189,5 @@ def _with_structure_type(action: Action, after: Mapping[str, Column]) -> Action:
     return action
 
 
-def _added(name: str, new: Definition, after: Mapping[str, Column]) -> AddColumn:
-    names = [column.name for column in new.columns]
-    place = names.index(name)
-    return AddColumn(
-        name,
-        after[name].type,
-        after[name].declared,
-        first=place == 0,
-        after=names[place - 1] if place else None,
-    )
+def _added(name: str, column: Column, before: str | None) -> AddColumn:
+    return AddColumn(name, column.type, column.declared, first=before is None, after=before)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -242,6 +243,19 @@ def test_columns_that_swap_their_names_in_another_case() -> None:
         ("b", "a"),
         ("_cdc_swap_1_A", "b"),
     ]
+
+
+def test_many_columns_that_get_another_case_and_new_ones_are_found_in_one_pass() -> None:
+    """Each column was compared with all of them: eight thousand took five seconds."""
+    old = [{"type": "int", "name": f"a{n}"} for n in range(16_000)]
+    new = [{"type": "int", "name": f"A{n}"} for n in range(16_000)]
+    added = [{"type": "int", "name": f"b{n}"} for n in range(16_000)]
+    begun = time.process_time()
+    found = altered(old, [*new, *added], sql=None)
+    assert time.process_time() - begun < 5
+    assert found[:16_000] == tuple(RenameColumn(f"a{n}", f"A{n}") for n in range(16_000))
+    assert [(a.name, a.after) for a in found[16_000:16_002]] == [("b0", "A15999"), ("b1", "b0")]
+    assert len(found) == 32_000
 
 
 def test_a_renamed_table() -> None:
