@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema, field_validator
@@ -19,8 +20,11 @@ from framework.errors import ConfigurationError, nearest
 from framework.naming import present_parts
 
 _PatternParts = tuple[re.Pattern[str], ...]
+_Beginning = tuple[int, int, str]
+"""How many parts a pattern has, the place of one of them, and its text up to the first wildcard."""
 _MOST_COMPILED = 20_000
 _WILDCARDS = frozenset("*?[")
+_WILDCARD = re.compile(r"[*?\[]")
 _MOST_HINTS = 5
 """A hint compares a pattern with the names of all tables, which takes long where these are many."""
 CHOOSE_KEY = "<choose>"
@@ -197,24 +201,40 @@ class TableSettings:
 
 
 class Patterns:
-    """Patterns of tables in their order; those without wildcards, which may be many, are looked up."""
+    """Patterns of tables in their order, which may be many: few of them are tried with a table.
+
+    Those without wildcards are looked up. Each other one is tried with the tables that have the beginning of
+    one of its parts, up to the first wildcard: of the part whose beginning the fewest patterns have.
+    """
 
     __slots__ = ("_plain", "_wild")
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._plain: dict[tuple[str, ...], list[int]] = {}
-        self._wild: list[tuple[int, _PatternParts]] = []
+        self._wild: dict[_Beginning, list[tuple[int, _PatternParts]]] = {}
+        beginnings: dict[tuple[int, str], list[_Beginning]] = {}
         for number, pattern in enumerate(patterns):
+            parts = _parts(pattern)
             if _WILDCARDS.isdisjoint(pattern):
-                self._plain.setdefault(split_name(pattern), []).append(number)
+                self._plain.setdefault(parts, []).append(number)
             else:
-                self._wild.append((number, _compiled(pattern)))
+                texts = (_WILDCARD.split(part, maxsplit=1)[0] for part in parts)
+                beginnings[number, pattern] = [(len(parts), at, text) for at, text in enumerate(texts)]
+        times = Counter(chain.from_iterable(beginnings.values()))
+        for (number, pattern), found in beginnings.items():
+            rarest = min(found, key=lambda beginning: times[beginning])
+            self._wild.setdefault(rarest, []).append((number, _compiled(pattern)))
 
     def of(self, database: str | None, schema: str | None, table: str) -> list[int]:
         """The numbers of the patterns that match a table, in their order."""
         parts = present_parts(database, schema, table)
-        found = [number for number, pattern in self._wild if _matches(pattern, parts)]
-        return sorted([*found, *self._plain.get(parts, ())])
+        found = [*self._plain.get(parts, ())]
+        if self._wild:
+            for at, part in enumerate(parts):
+                for end in range(len(part) + 1):
+                    near = self._wild.get((len(parts), at, part[:end]), ())
+                    found += [number for number, pattern in near if _matches(pattern, parts)]
+        return sorted(found)
 
 
 class TableRules:
@@ -272,23 +292,19 @@ def unmatched(patterns: Iterable[str], tables: Collection[TableName], where: str
 
 def patterns_without_table(patterns: Iterable[str], tables: Collection[TableName]) -> list[str]:
     """The patterns that match none of the tables, each once; none where no table is known."""
-    if not tables:
-        return []
-    names = {present_parts(name.database, name.schema, name.table) for name in tables}
-    return [pattern for pattern in dict.fromkeys(patterns) if not _matches_any(pattern, names)]
+    wanted = [*dict.fromkeys(patterns)] if tables else []
+    missing, found = set(range(len(wanted))), Patterns(wanted)
+    for name in tables:
+        if not missing:
+            break
+        missing.difference_update(found.of(name.database, name.schema, name.table))
+    return [wanted[number] for number in sorted(missing)]
 
 
-def _matches_any(pattern: str, names: Set[tuple[str, ...]]) -> bool:
-    compiled = _pattern_parts(pattern)
-    if _WILDCARDS.isdisjoint(pattern):
-        return split_name(pattern) in names
-    return any(_matches(compiled, parts) for parts in names)
-
-
-def _pattern_parts(pattern: str) -> _PatternParts:
+def _parts(pattern: str) -> tuple[str, ...]:
     """Raises ConfigurationError for a pattern that is no dotted name."""
     try:
-        return _compiled(pattern)
+        return split_name(pattern)
     except ValueError:
         raise ConfigurationError(
             "BAD_TABLE_PATTERN",

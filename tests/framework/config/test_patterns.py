@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fnmatch
+import random
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 
 from framework.config import tables
 from framework.config.model import load_config
-from framework.config.tables import Patterns
+from framework.config.tables import Patterns, patterns_without_table
 from framework.contracts.ddl_actions import TableName
 from silver.layer import LAYER
 
@@ -33,6 +36,51 @@ def test_an_entry_for_each_table_is_not_tried_with_all_tables(
         assert config.settings("feed", "shop", None, name).keys == (name,)
         assert [rule.not_null for rule in config.quality.rules_of(TableName("shop", None, name))] == [(name,)]
     assert len(tried) <= len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("shop.{}_*", ("shop", None, "{}_7")),
+        ("{}.*", ("{}", None, "item")),
+        ("*.{}", ("shop", None, "{}")),
+        ("{}_?.item", ("{}_7", None, "item")),
+        ("shop.{}[ab]*.*", ("shop", "{}b", "item")),
+    ],
+)
+def test_an_entry_with_wildcards_is_tried_with_few_tables(
+    pattern: str, name: tuple[str | None, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With three thousand entries for shards or databases, each run tried all of them with each table."""
+    wild = [pattern.format(f"part{number}") for number in range(1_000, 2_000)]
+    names = [
+        TableName(*(part and part.format(f"part{number}") for part in name)) for number in range(1_000, 2_000)
+    ]
+    tried, matches = [], tables._matches
+    monkeypatch.setattr(
+        tables, "_matches", lambda pattern, parts: tried.append(parts) or matches(pattern, parts)
+    )
+    found = Patterns(wild)
+    assert [found.of(*astuple(one)) for one in names] == [[number] for number in range(1_000)]
+    assert patterns_without_table([*wild, "other.*"], names) == ["other.*"]
+    assert len(tried) <= 2 * len(names)
+
+
+def test_patterns_are_found_as_if_each_was_tried() -> None:
+    source = random.Random(7)
+    texts = ["", "a", "b", "ab", "aab", "*", "a*", "?", "a?", "[ab]", "a[!b]*", "b*a"]
+    patterns = [".".join(filter(None, source.choices(texts, k=3))) or "*" for _ in range(300)]
+    found = Patterns(patterns)
+    for _ in range(500):
+        parts = [*filter(None, source.choices(["", "a", "b", "aa", "ab", "bba", "aab"], k=3))] or ["a"]
+        database, schema, table = parts[0] if len(parts) > 1 else None, parts[1:-1], parts[-1]
+        expected = [
+            number
+            for number, pattern in enumerate(patterns)
+            if pattern.count(".") == len(parts) - 1
+            and all(map(fnmatch.fnmatchcase, parts, pattern.split(".")))
+        ]
+        assert found.of(database, schema[0] if schema else None, table) == expected
 
 
 def test_patterns_match_in_their_order() -> None:
