@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from framework.config.tables import patterns_without_table, unmatched
@@ -27,23 +28,19 @@ def unmatched_patterns(run: Run, tasks: Sequence[Task]) -> tuple[str, ...]:
 
     It knows tables of which all rows are excluded or in quarantine, too.
     """
-    found = [
-        note
-        for source in dict.fromkeys(rule.source for rule in run.config.tables)
-        for note in _unmatched_of(run, tasks, source)
-    ]
-    return tuple(found)
-
-
-def _unmatched_of(run: Run, tasks: Sequence[Task], source: str | None) -> tuple[str, ...]:
-    """The notes on entries that are about one source; None: on those that are about all."""
-    mine = [task for task in tasks if source in (None, task.source)]
-    names = {segment.table for task in mine for segment in task.lineage.segments}
-    names |= {task.name for task in mine}
-    patterns = [rule.match for rule in run.config.tables if rule.source == source]
-    where = "tables" if source is None else f"tables of source {source}"
-    missing = patterns_without_table(patterns, names)
-    return unmatched(missing, names | _kept_out(run), where) if missing else ()
+    patterns, known = defaultdict[str | None, list[str]](list), defaultdict[str | None, set[TableName]](set)
+    for rule in run.config.tables:
+        patterns[rule.source].append(rule.match)
+    for task in tasks:
+        for source in (None, task.source):
+            known[source] |= {task.name, *(segment.table for segment in task.lineage.segments)}
+    missing = {source: patterns_without_table(mine, known[source]) for source, mine in patterns.items()}
+    kept_out = _kept_out(run) if any(missing.values()) else set()
+    notes = list[str]()
+    for source, unknown in missing.items():
+        where = "tables" if source is None else f"tables of source {source}"
+        notes += unmatched(unknown, known[source] | kept_out, where) if unknown else ()
+    return tuple(notes)
 
 
 def _kept_out(run: Run) -> set[TableName]:

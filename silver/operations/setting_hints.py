@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from pyspark.sql import Row
@@ -47,9 +48,11 @@ def hints(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
 
 def refusals(config: Config, counts: Iterable[Row]) -> tuple[str, ...]:
     """Notes on sources whose settings, or whose format, do not fit their messages at all."""
-    notes = []
+    notes, by_source = [], defaultdict[str, list[Row]](list)
+    for row in counts:
+        by_source[row["source"]].append(row)
     for name, source in sorted(config.sources.items()):
-        mine = [row for row in counts if row["source"] == name]
+        mine = by_source.get(name, ())
         refused = sum(
             row["rows"] for row in mine if row["kind"] == "quarantined" and row["reason"] not in _DECODED
         )

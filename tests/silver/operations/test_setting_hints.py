@@ -42,6 +42,16 @@ def test_a_format_or_key_that_does_not_fit_is_told(
     assert (note or "") in "".join(found)
 
 
+def test_the_counts_are_gone_through_once_for_all_sources(tmp_path: Path) -> None:
+    """For each source again, a thousand sources made a million looks."""
+    file, names = tmp_path / "mainstem.yml", ("a", "b", "c")
+    sources = "".join(f"  {name}: {{format: canal, files: ./{name}}}\n" for name in names)
+    file.write_text(f"pipeline: p\nlakehouse: ./lake\nsources:\n{sources}")
+    counts = iter([count("quarantined", 9, "not_json", name) for name in names])
+    found = refusals(load_config(file, formats=LAYER.options()), counts)
+    assert [note.split(":")[0] for note in found] == ["source a", "source b", "source c"]
+
+
 @pytest.mark.parametrize(
     ("settings", "kind", "note"),
     [
