@@ -86,20 +86,6 @@ def utf8_name(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def with_utf8_names(listing: Listing) -> Listing:
-    """The listing, in which files wait whose names are not UTF-8: a table cannot store such a name.
-
-    So do links to files with such names, because the log has the path of the target.
-    """
-    complete, waiting = [], list(listing.waiting)
-    for file in listing.complete:
-        if all(utf8_name(name) == name for name in (file.file, file.path)):
-            complete.append(file)
-        else:
-            waiting.append(utf8_name(file.file))
-    return Listing(tuple(complete), tuple(waiting))
-
-
 def digest(files: Iterable[ListedFile]) -> str:
     """A hash of names, sizes and times, which does not depend on the order of the files."""
     lines = sorted(f"{file.file}\0{file.size}\0{file.modified_at}\n" for file in files)

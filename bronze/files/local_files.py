@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import PurePath
 
-from bronze.files.listing import ListedFile, is_ignored, no_folder
+from bronze.files.listing import ListedFile, is_ignored, no_folder, utf8_name
 from framework.errors import MainstemError
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -23,6 +23,7 @@ _HARD_LINK = (
     "a file with other hard links, on a system that lets anybody link to a file that he may not read"
     " (`fs.protected_hardlinks`; `follow_links: true` below the source reads it)"
 )
+_NAME = "a name that is not UTF-8, which no table can store: rename it, or the target of the link"
 _OUTSIDE = "a link out of the folder (`follow_links: true` below the source reads it)"
 
 
@@ -101,6 +102,8 @@ def list_local(folder: str, *, follow_links: bool = False) -> Iterator[ListedFil
                 yield SkippedEntry(name, _HARD_LINK)
             elif not os.access(path, os.R_OK):
                 yield SkippedEntry(name, "a file that may not be read")
+            elif not (_is_utf8(name) and _is_utf8(path)):  # the log has both
+                yield SkippedEntry(name, _NAME)
             else:
                 yield ListedFile(name, path, status.st_size, status.st_mtime_ns // 1000)
 
@@ -179,6 +182,10 @@ def _open_below(path: str, folder: str) -> int:
         return os.open(name, _READ | os.O_NOFOLLOW, dir_fd=descriptor)
     finally:
         os.close(descriptor)
+
+
+def _is_utf8(name: str) -> bool:
+    return name.isascii() or utf8_name(name) == name
 
 
 def _reason(error: OSError) -> str:

@@ -51,7 +51,6 @@ from bronze.files.listing import (
     list_existing,
     list_remote,
     utf8_name,
-    with_utf8_names,
 )
 from bronze.files.local_files import SkippedEntry, list_local
 from bronze.files.lost_logs import last_lines, with_other_lines
@@ -154,7 +153,7 @@ def _scan_folder(
     if newest < landed or is_read_beyond(spark, feed.lake, log_table(feed.name), feed.checkpoint):
         raise older_copy(feed, log_table(feed.name))
     known = {file: entry.listed for file, entry in log.items()}
-    listing = with_utf8_names(list_complete(list_files, known, clock))
+    listing = list_complete(list_files, known, clock)
     new = _new_files(spark, feed, listing, log)
     _check_missing(spark, feed, listing, [entry for entry in log.values() if entry.sequence > landed])
     return _Scan(listing, log, new, landed)

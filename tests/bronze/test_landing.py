@@ -279,13 +279,16 @@ def test_file_that_was_empty_when_it_was_read_may_be_filled(
     assert landed(feed) == [("a.txt", 1, b"a")]
 
 
-def test_name_that_is_not_utf8_waits(spark: SparkSession, feed: Feed, landing: Path) -> None:
+def test_name_that_is_not_utf8_is_named_with_what_to_do(
+    spark: SparkSession, feed: Feed, landing: Path
+) -> None:
     path = os.path.join(os.fsencode(landing), b"a\xff.txt")
     with open(path, "wb") as file:
         file.write(b"a")
     os.utime(path, (1, 1))
     result = run_source(spark, feed)
-    assert (result.waiting, result.messages, result.error) == (("a\\xff.txt",), 0, None)
+    assert (result.waiting, result.messages, result.error) == ((), 0, None)
+    assert [text.partition(": ")[0] for text in result.skipped] == ["a\\xff.txt"]
 
 
 def test_missing_folder_is_an_error_of_its_source(spark: SparkSession, feed: Feed, landing: Path) -> None:

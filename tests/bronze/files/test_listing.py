@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bronze.files.listing import Clock, ListedFile, Listing, digest, list_complete, with_utf8_names
+from bronze.files.listing import Clock, ListedFile, digest, list_complete
 
 NOW = 1_000_000_000
 
@@ -59,13 +59,6 @@ def test_known_fresh_file_needs_no_wait() -> None:
     waits: list[int] = []
     list_complete(looks([found("a", NOW)]), {"a": found("a", NOW)}, clock(waits))
     assert waits == []
-
-
-def test_a_link_to_a_file_whose_name_is_not_utf_8_waits() -> None:
-    link = ListedFile("b", "/other/\udcff", 1, 0)
-    unnamed = found("\udcff")
-    listing = with_utf8_names(Listing((found("a"), link, unnamed), ("c",)))
-    assert listing == Listing((found("a"),), ("c", "b", "\\xff"))
 
 
 def test_digest_ignores_the_order_and_notices_each_part() -> None:

@@ -50,6 +50,26 @@ def test_subfolders_are_listed_by_their_path_below_the_folder(tmp_path: Path) ->
     assert files(tmp_path) == [ListedFile("2024/数 量/[a].txt", str(path), 3, 1_234_567_891)]
 
 
+def test_names_that_are_not_utf_8_are_skipped_with_what_to_do(tmp_path: Path) -> None:
+    """No table can store them, so they can never land: they are not files that are still being written."""
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    for name in (b"a.json", b"z\xfcrich.json"):
+        (landing / os.fsdecode(name)).write_bytes(b"{}")
+    (landing / os.fsdecode(b"\xff")).mkdir()
+    (landing / os.fsdecode(b"\xff") / "b.json").write_bytes(b"{}")
+    (tmp_path / os.fsdecode(b"\xfe")).write_bytes(b"{}")
+    (landing / "link.json").symlink_to(tmp_path / os.fsdecode(b"\xfe"))
+    found = {
+        entry.file: entry.reason
+        for entry in list_local(str(landing), follow_links=True)
+        if isinstance(entry, SkippedEntry)
+    }
+    assert sorted(map(os.fsencode, found)) == [b"link.json", b"z\xfcrich.json", b"\xff/b.json"]
+    assert all("not UTF-8" in reason and "rename it" in reason for reason in found.values())
+    assert [each.file for each in files(landing, follow_links=True)] == ["a.json"]
+
+
 def test_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MainstemError) as raised:
         files(tmp_path / "nothing")
