@@ -9,10 +9,12 @@ often.
 from __future__ import annotations
 
 import gc
+import math
 import os
 import statistics
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import timedelta
 from pathlib import Path
@@ -98,6 +100,24 @@ class Feed:
         return message("UPDATE", self.at, before=old, after=new, tableName=table)
 
 
+def growth(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The slope of a line through points, and its standard error: few rounds show little."""
+    xs, ys = zip(*points, strict=True)
+    slope, begin = statistics.linear_regression(xs, ys)
+    left = sum((y - begin - slope * x) ** 2 for x, y in points)
+    spread = sum((x - statistics.mean(xs)) ** 2 for x in xs)
+    return slope, math.sqrt(left / (len(points) - 2) / spread)
+
+
+@pytest.mark.parametrize("rounds", [40, 1_000])
+@pytest.mark.parametrize(("rise", "is_growth"), [(0, False), (60, True)])
+def test_growth_is_told_from_what_scatters(rounds: int, rise: int, is_growth: bool) -> None:
+    draw = Random(SEED)
+    steps = range(0, rounds, rounds // SAMPLES)
+    slope, error = growth([(n, 150 + rise * n / rounds + draw.uniform(-10, 10)) for n in steps])
+    assert (slope - 2 * error > 0.02) == is_growth
+
+
 @pytest.mark.skipif(not ROUNDS, reason="many rounds in one process are for make soak")
 def test_what_a_process_holds_does_not_grow_with_its_rounds(spark: SparkSession, tmp_path: Path) -> None:
     shop = Shop(spark, tmp_path)
@@ -133,12 +153,13 @@ def test_what_a_process_holds_does_not_grow_with_its_rounds(spark: SparkSession,
     for name in TABLES:
         assert shop.rows(f"shop/{name}") == feed.rows[name], name
     settled = found[len(found) // 3 :]
-    (slope, _), typical = (
-        statistics.linear_regression([one.round for one in settled], [one.heap for one in settled]),
-        settled[0].heap,
+    slope, error = growth([(one.round, one.heap) for one in settled])
+    typical = settled[0].heap
+    print(
+        f"the heap grows by {100 * slope:+.2f} MB a hundred rounds, {100 * slope / typical:+.1%}, "
+        f"give or take {200 * error:.2f} MB"
     )
-    print(f"the heap grows by {100 * slope:+.2f} MB a hundred rounds, {100 * slope / typical:+.1%}")
-    assert 100 * slope < GROWTH * typical + 1
+    assert 100 * (slope - 2 * error) < GROWTH * typical + 1
     for one in settled:
         assert one.threads <= settled[0].threads + 10
         assert one.files <= settled[0].files + 20
