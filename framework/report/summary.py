@@ -214,10 +214,17 @@ def source_facts(report: Report) -> list[SourceFacts]:
     configured = {source.name: source for source in report.sources}
     names = set(configured) | {outcome.table_key.source for outcome in report.outcomes}
     stops = {stop.source: stop for stop in reversed(report.stops)}
+    outcomes, waiting = defaultdict[str, list[OutcomeCount]](list), defaultdict[str, list[Waiting]](list)
+    for outcome in report.outcomes:
+        outcomes[outcome.table_key.source].append(outcome)
+    for half in report.waiting:
+        waiting[half.table_key.source].append(half)
+    refused = Counter[str]()
+    for refusal in report.refusals:
+        refused[refusal.source] += refusal.rows
     lines = []
     for name in names:
-        mine = [outcome for outcome in report.outcomes if outcome.table_key.source == name]
-        halves = [w for w in report.waiting if w.table_key.source == name]
+        mine, halves = outcomes[name], waiting[name]
         event_at = max((f.newest_event_at for f in mine if f.newest_event_at is not None), default=None)
         ingest_at = max((f.newest_ingest_at for f in mine if f.newest_ingest_at is not None), default=None)
         source = configured.get(name)
@@ -229,7 +236,7 @@ def source_facts(report: Report) -> list[SourceFacts]:
                 is_configured=source is not None,
                 events=sum(outcome.rows for outcome in mine),
                 changes=sum(outcome.rows for outcome in mine if outcome.kind == "row"),
-                quarantined=sum(r.rows for r in report.refusals if r.source == name),
+                quarantined=refused[name],
                 waiting=sum(w.rows for w in halves),
                 waiting_since=_oldest(halves),
                 newest_event_at=event_at,
