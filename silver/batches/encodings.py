@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -81,6 +81,14 @@ class Encodings:
     """The rows of `ops/encodings`."""
 
     rows: tuple[EncodingRow, ...] = ()
+    _grouped: dict[tuple[str, str], list[EncodingRow]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        """Group the rows: each source is asked for its own."""
+        for row in self.rows:
+            self._grouped.setdefault((row.source, row.state), []).append(row)
 
     def states(self, plan: SourcePlan) -> dict[str, ModeState]:
         """The possible modes of each kind of values of a source, by its settings and the values seen."""
@@ -184,7 +192,7 @@ class Encodings:
         return [row for row in self._of(source, _WAITING) if row.batch >= taken]
 
     def _of(self, source: str, state: str) -> list[EncodingRow]:
-        return [row for row in self.rows if row.source == source and row.state == state]
+        return self._grouped.get((source, state), [])
 
 
 def waiting_row(plan: SourcePlan, encodings: Encodings, batch: int) -> EncodingRow:

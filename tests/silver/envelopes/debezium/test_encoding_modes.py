@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +293,20 @@ def test_what_waits_is_due_when_other_modes_are_known() -> None:
     assert (read.waits(plan), read.is_due(plan)) == (False, False)
     some = Encodings((*shown.rows, waiting_row(plan, shown, 2001), retried_row(plan, shown, 2001)))
     assert (some.waits(plan), some.is_due(plan)) == (True, False)
+
+
+def test_what_is_known_of_many_sources_is_not_read_once_more_for_each_of_them() -> None:
+    """For each source, each batch went through the rows of all sources, once for each kind of values."""
+    context = Context("feed", DebeziumOptions(), "UTC", lambda *_: None)
+    plan = SourcePlan(FORMAT, context, 1, lambda *_: False, 100)
+    plans = [replace(plan, context=replace(context, source=f"feed_{n}")) for n in range(6_000)]
+    shown = {plan.context.source: ["decimals=text"] for plan in plans}
+    begun = time.process_time()
+    known = Encodings(tuple(Encodings().news(shown, 1000)))
+    assert not any(known.is_due(plan) for plan in plans)
+    assert {known.open_modes(plan) for plan in plans} == {known.open_modes(plans[0])}
+    assert known.news(shown, 2000) == []
+    assert time.process_time() - begun < 4
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
