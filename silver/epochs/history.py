@@ -193,7 +193,8 @@ class History:
                 for row in self._of(source, _STOPPED)
                 if row.epoch >= newest and row.batch not in withdrawn
             ]
-            rows = [row for row in rows if row.epoch == max(r.epoch for r in rows)]
+            last = max((row.epoch for row in rows), default=newest)
+            rows = [row for row in rows if row.epoch == last]
             if rows:
                 rows.sort(key=lambda r: (r.batch, r.reason == FOLLOWS, r.topic or "", r.partition or 0))
                 found[source] = StoppedSource(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -279,3 +280,13 @@ def test_the_rows_of_a_local_lakehouse_are_those_that_spark_reads(
     assert set(found.rows) == set(epochs.history_of(LocalReader(lake)).rows)
     assert set(found.rows) == set(epochs.history_of(SparkReader(spark, lake)).rows)
     assert len(found.rows) == 3
+
+
+def test_a_source_that_stops_in_many_partitions_is_looked_at_once() -> None:
+    """Each file is a partition: each stop was compared with all of them, at each look."""
+    stops = [StopPoint("feed", f"{number}.jsonl", 0, 70, FOLLOWS, "later") for number in range(6_000)]
+    rows = [stopped_row(stop, 1, 5000) for stop in stops]
+    begun = time.process_time()
+    found = history(*rows, *(stopped_row(stop, 2, 6000) for stop in stops)).stopped_sources()["feed"]
+    assert time.process_time() - begun < 2
+    assert (found.epoch, set(found.stops)) == (2, set(stops))
