@@ -171,12 +171,15 @@ def _neighbours(sources: Mapping[str, Source]) -> Sequence[tuple[str, str]]:
     """The pairs of sources that may share a place or a name, as there may be thousands of sources."""
     order = {name: number for number, name in enumerate(sources)}
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
-    patterns = [name for name, source in sources.items() if source.kafka and source.kafka.topic_pattern]
     for name, source in sources.items():
         for key in (("name", name.casefold()), *_tables_and_topics(source)):
             groups[key].append(name)
     pairs = {pair for group in groups.values() for pair in combinations(group, 2)}
-    pairs |= {(one, other) for one in patterns for other, found in sources.items() if found.kafka}
+    topics = [(text, group) for (kind, text), group in groups.items() if kind == "topic"]
+    for (kind, pattern), readers in groups.items():
+        if kind == "pattern":
+            covered = [group for topic, group in topics if _covers(pattern, topic)]
+            pairs |= {(one, other) for one in readers for group in covered for other in group}
     pairs |= set(_nested(sources))
     ordered = {tuple(sorted(pair, key=order.__getitem__)) for pair in pairs if pair[0] != pair[1]}
     return sorted(((one, other) for one, other in ordered), key=lambda pair: [order[name] for name in pair])
@@ -187,6 +190,8 @@ def _tables_and_topics(source: Source) -> Iterator[tuple[str, str]]:
         yield "table", _table(source.table)
     for topic in (source.kafka.topics if source.kafka else None) or ():
         yield "topic", topic
+    if source.kafka and source.kafka.topic_pattern is not None:
+        yield "pattern", source.kafka.topic_pattern
 
 
 def _nested(sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
