@@ -247,15 +247,16 @@ EXPLANATIONS = (
     Explanation(
         "SQL_TABLE_EMPTY",
         "The table of the query does not exist yet.",
-        "Nothing has been written to it.",
-        "Run the pipeline first.",
+        "Nothing has been written to it, because no run has applied it, or because it is parked.",
+        "Run the pipeline first; `mainstem status` names parked tables.",
         "Do: `mainstem run`, then repeat the query.",
     ),
     Explanation(
         "TABLE_AMBIGUOUS",
         "The name stands for several tables.",
         "Several sources have a table of this name; or a part of a name holds a dot: the table `b.c` of the "
-        "database `a` is not the table `c` of the database `a.b`.",
+        "database `a` is not the table `c` of the database `a.b`; or a query has two tables whose names "
+        "differ by case alone.",
         "Use one of the names that the error lists: that in gold, set with `source` and `replica` under "
         "`tables`, or that with backticks.",
         "Found: `mainstem trace shop.orders id=7`. Write: `mainstem trace shard_2.orders id=7`.",

@@ -127,6 +127,21 @@ def wrap_query(query: str) -> str:
     return f"SELECT * FROM (\n{''.join(token.text for token in tokens)}\n) AS answer"  # noqa: S608 - what this function is for
 
 
+def names_in(query: str) -> Iterator[tuple[str, ...]]:
+    """The parts of all names in a text that `wrap_query` accepts, also of each beginning of a longer name.
+
+    `shop.orders.id` may be a column of `shop.orders`, so both are names.
+    """
+    name, goes_on = list[str](), False
+    for token in _tokens(query):
+        if token.kind in ("word", "quoted"):
+            part = token.text[1:-1].replace("``", "`") if token.kind == "quoted" else token.text
+            name = [*name, part] if goes_on else [part]
+            yield tuple(name)
+        if token.kind != "space":
+            goes_on = token.text == "."
+
+
 def _tokens(query: str) -> Iterator[_Token]:
     """The tokens of the text; a comment becomes a space."""
     place = 0

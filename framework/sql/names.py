@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from framework.naming import dotted_name
@@ -106,6 +106,18 @@ def find_view(relation: str, known: Collection[str]) -> str | None:
         return name
     folded = [candidate for candidate in known if candidate.casefold() == name.casefold()]
     return folded[0] if len(folded) == 1 else None
+
+
+def differ_by_case(names: Iterable[tuple[str, ...]], known: Mapping[str, str]) -> tuple[str, str] | None:
+    """Two of the names, for different locations, that Spark does not tell apart; None if there are none."""
+    found: dict[tuple[str, ...], str] = {}
+    for name in names:
+        dotted = ".".join(name)
+        if dotted in known:
+            other = found.setdefault(tuple(part.casefold() for part in name), dotted)
+            if known[other] != known[dotted]:
+                return other, dotted
+    return None
 
 
 def parts(relation: str) -> list[str]:

@@ -19,8 +19,8 @@ from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.lakehouse.lakehouse import Lakehouse, is_called, is_path, is_table, read_table, sql_text
 from framework.naming import dotted_name, quoted, replica_folder
 from framework.spark.tuning import put_back
-from framework.sql.guard import Refused, wrap_query
-from framework.sql.names import Replica, find_view, parts, shared_names, views
+from framework.sql.guard import Refused, names_in, wrap_query
+from framework.sql.names import Replica, differ_by_case, find_view, parts, shared_names, views
 from framework.sql.plan import Readable, check_plan
 from framework.sql.result import Answer, value
 
@@ -58,6 +58,7 @@ class QuerySession:
         lake: The lakehouse.
         known: The locations of tables by their names.
         shared: The names that several replicas have, with their own names.
+        unwritten: The names of tables that have no replica.
         opened: The tables that the query has opened.
         readable: What it may read.
         undo: The statements that clean up.
@@ -67,6 +68,7 @@ class QuerySession:
     lake: Lakehouse
     known: Mapping[str, str]
     shared: Mapping[str, tuple[str, ...]]
+    unwritten: frozenset[str] = frozenset()
     opened: set[str] = field(default_factory=set)
     readable: Readable = field(default_factory=Readable)
     undo: list[str] = field(default_factory=list)
@@ -90,8 +92,13 @@ def answer(
         statement = wrap_query(text)
     except Refused as error:
         raise _not_a_query(str(error), query) from None
-    known = replicas(spark, lake, rules)
-    session = QuerySession(spark, lake, views(known, lake.location), shared_names(known))
+    rows = _tables(spark, lake)
+    known = [_replica(lake, row, rules) for row in rows if row["replica"] is not None]
+    unwritten = (dotted_name(*row[1:4]) for row in rows if row["replica"] is None)
+    session = QuerySession(
+        spark, lake, views(known, lake.location), shared_names(known), frozenset(unwritten)
+    )
+    _refuse_twins(session, text)
     session.readable.tables.update(
         ".".join(parts(place)) for place in session.known.values() if not is_path(place)
     )
@@ -143,19 +150,26 @@ def _with_schema(frame: DataFrame) -> DataFrame:
     return frame
 
 
-def replicas(spark: SparkSession, lake: Lakehouse, rules: TableRules = _NO_RULES) -> list[Replica]:
-    """The replicas that the pipeline has written; `rules` has their names in gold."""
+def _tables(spark: SparkSession, lake: Lakehouse) -> list[Row]:
+    """The tables that the runs have seen, with the places of their replicas and histories."""
     if not lake.exists(spark, TABLES_TABLE):
         return []
     place = ("source", "database", "schema", "table")
     newest = Window.partitionBy(*place).orderBy(F.desc("revision"))
-    rows = (
-        lake.read(spark, TABLES_TABLE)
-        .withColumn("n", F.row_number().over(newest))
-        .where("n = 1 AND replica IS NOT NULL")
-    )
-    found = rows.select(*place, "replica", "history").orderBy(*place[1:], "source").collect()
-    return [_replica(lake, row, rules) for row in found]
+    rows = lake.read(spark, TABLES_TABLE).withColumn("n", F.row_number().over(newest)).where("n = 1")
+    return rows.select(*place, "replica", "history").orderBy(*place[1:], "source").collect()
+
+
+def _refuse_twins(session: QuerySession, query: str) -> None:
+    """Refuse a query with two tables whose names differ by case alone: Spark reads one of them for both."""
+    twins = differ_by_case(names_in(query), session.known)
+    if twins is not None:
+        raise ConfigurationError(
+            "TABLE_AMBIGUOUS",
+            found=f"{twins[0]} and {twins[1]}, which are one name for Spark",
+            where=_where(query),
+            action="query them one by one, or give one another name in gold (`replica` under `tables`)",
+        )
 
 
 def _replica(lake: Lakehouse, row: Row, rules: TableRules) -> Replica:
@@ -198,6 +212,14 @@ def _open(session: QuerySession, error: AnalysisException, query: str) -> None:
         (error.getMessageParameters() or {}).get("relationName") if error.getCondition() in _UNKNOWN else None
     )
     name = None if missing is None else find_view(missing, {**session.known, **session.shared})
+    asked = ".".join(parts(missing or ""))
+    if asked in session.unwritten and asked not in {**session.known, **session.shared}:
+        raise MainstemError(
+            "SQL_TABLE_EMPTY",
+            found=f"{asked}: it has no replica",
+            where=_where(query),
+            action="`mainstem status` says why",
+        )
     if missing is None or name is None or missing in session.opened:
         raise _failed(error, query, missing, session.known) from None
     if name in session.shared:

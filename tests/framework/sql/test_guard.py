@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from framework.sql.guard import Refused, wrap_query
+from framework.sql.guard import Refused, names_in, wrap_query
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,15 @@ def test_text_that_could_do_more_than_read_is_refused(query: str, why: str) -> N
 
 def test_a_query_that_closes_our_parenthesis_stays_one_query() -> None:
     assert wrap_query("SELECT 1) AS a, (SELECT 2").startswith("SELECT * FROM (\nSELECT 1) AS a, (SELECT 2\n)")
+
+
+def test_names_are_found_with_their_beginnings_and_not_in_texts_and_comments() -> None:
+    found = names_in("SELECT Shop . t.id FROM Shop.t -- a.b\nJOIN `shop.t` ON x = 'c.d'")
+    assert [name for name in found if name[0].casefold().startswith(("shop", "a", "c"))] == [
+        ("Shop",),
+        ("Shop", "t"),
+        ("Shop", "t", "id"),
+        ("Shop",),
+        ("Shop", "t"),
+        ("shop.t",),
+    ]

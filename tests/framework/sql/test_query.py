@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.errors import MainstemError
+from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, table_version
 from framework.sql.query import answer
 
@@ -33,6 +33,32 @@ def test_a_query_reads_tables_by_every_name_and_writes_nothing(spark: SparkSessi
     assert answer(spark, lake, "SELECT count(bronze.messages.id) FROM bronze.messages;", 3).rows == ((4,),)
     assert {file: file.stat().st_mtime_ns for file in Path(lake.root).rglob("*")} == before
     assert not spark.catalog.databaseExists("bronze")
+
+
+def test_a_query_never_reads_a_table_whose_name_differs_by_case(spark: SparkSession, lake: Lakehouse) -> None:
+    """Spark finds names in any case: the count of one table would be that of the other, without a word."""
+    tables, ids = [("Shop", "t"), ("shop", "T"), ("shop", "t")], {("Shop", "t"): 1, ("shop", "T"): 3}
+    for (database, table), count in ids.items():
+        lake.append(spark.range(count).toDF("id"), f"gold/{database}/{table}_{count}")
+    rows = [
+        ("my", *name, lake.location(f"gold/{name[0]}/{name[1]}_{ids[name]}") if name in ids else None)
+        for name in tables
+    ]
+    schema = "source string, database string, table string, replica string"
+    columns = ("*", "null AS schema", "null AS history", "1L AS revision")
+    lake.append(spark.createDataFrame(rows, schema).selectExpr(*columns), "ops/tables")
+    assert answer(spark, lake, "SELECT count(*) FROM Shop.t", 3).rows == ((1,),)
+    assert answer(spark, lake, "SELECT count(*) FROM shop.T", 3).rows == ((3,),)
+    both = (
+        "SELECT (SELECT count(*) FROM Shop.t), (SELECT count(*) FROM shop.T)",
+        "SELECT 1 FROM Shop.t, shop . `T`",
+    )
+    for query in both:
+        with pytest.raises(ConfigurationError, match="TABLE_AMBIGUOUS"):
+            answer(spark, lake, query, 3)
+    with pytest.raises(MainstemError, match="SQL_TABLE_EMPTY") as refused:
+        answer(spark, lake, "SELECT count(*) FROM shop.t", 3)
+    assert "mainstem status" in str(refused.value)
 
 
 def test_no_query_writes_or_reads_what_is_not_the_pipelines(
