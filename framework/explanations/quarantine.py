@@ -78,10 +78,11 @@ EXPLANATIONS = (
         "encoding",
         "The message is not UTF-8, or a value is not text in the encoding that `decode` names.",
         "`decode` under `columns:` names the wrong encoding, then `detail` names the column; or the file is "
-        "written in UTF-16, Latin-1 or another character set, or is no text.",
+        "written in UTF-16, Latin-1 or another character set, or is no text (compressed by zstd, say).",
         "Correct `decode`, then `mainstem rebuild TABLE --from bronze`: it reads these messages, too; where "
         "silver has no other row of the table, `mainstem replay` does. Do not dismiss such messages: their "
-        f"rows would be lost. Convert a file in another character set, as a new file. {_DISMISS}",
+        "rows would be lost. Convert a file in another character set, or unpack a compressed one, as a new "
+        f"file: `mainstem detect` on the folder says which. {_DISMISS}",
         "Do: `iconv -f UTF-16 -t UTF-8 orders.jsonl > orders-2.jsonl`.",
     ),
     Explanation(
