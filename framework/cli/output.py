@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -46,12 +47,20 @@ _OTHER_COUNTS = (
 """What messages can be beside the outcomes that every status names."""
 
 
+def _labels(tables: Iterable[tuple[str, str | None]]) -> list[str]:
+    """The names of tables on one line; with the source where tables of several sources have one name."""
+    tables = list(tables)
+    times = Counter(name for name, _ in tables)
+    return [one_line(f"{name} ({source})" if times[name] > 1 and source else name) for name, source in tables]
+
+
 def run_table(tables: Sequence[TableLine]) -> TextTable:
     """One row for each table, for a terminal."""
+    names = _labels((table.name, table.source) for table in tables)
     rows = [
         (
             f"{at:>{len(str(len(tables)))}} of {len(tables)}",
-            table.name,
+            names[at - 1],
             table.state,
             *_changes(table),
             _remarks(table),
@@ -67,7 +76,7 @@ def run_lines(tables: Sequence[TableLine], counts: Mapping[str, int], seconds: f
 
     The name of a table and its notes stay on one line, whatever characters they hold.
     """
-    names = [one_line(table.name) for table in tables]
+    names = _labels((table.name, table.source) for table in tables)
     changes = [_changes(table) for table in tables]
     widths = [max((len(row[at]) for row in changes), default=0) for at in range(3)]
     remarks = [_remarks(table) for table in tables]
@@ -250,9 +259,11 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
         return
     say_line(f"pipeline {status['pipeline']}")
     heads = ("table", "state", "rows", "applied", "bad", "behind", "keys", "reason")
+    tables = status.get("tables", ())
+    names = _labels((dotted_name(t["database"], t["schema"], t["table"]), t.get("source")) for t in tables)
     rows = [
         [
-            one_line(dotted_name(t["database"], t["schema"], t["table"])),
+            name,
             t["state"],
             f"{t['rows']:,}",
             f"{t['changes_applied']:,}",
@@ -261,13 +272,13 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
             one_line(", ".join(t["keys"])),
             one_line(_reason(t["reason"]), _LONGEST) if t["reason"] else "",
         ]
-        for t in status.get("tables", ())
+        for name, t in zip(names, tables, strict=True)
     ]
     if rows:
         say([TextTable(heads, rows)])
     else:
         say_line("no table yet: `mainstem run` makes them from the messages of the sources")
-    for row, table in zip(rows, status.get("tables", ()), strict=True):
+    for row, table in zip(rows, tables, strict=True):
         if not table.get("is_configured", True):
             fate = "it stays as it is" if table.get("replica") else "it has no replica any more"
             source = one_line(table["source"])
@@ -285,12 +296,11 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
                 f"  {row[0]}: lacks the {quantity(table['missed_while_excluded'], 'message')} "
                 "that came while it was excluded; `mainstem rebuild TABLE --from bronze` reads them"
             )
-    keyless = [t for t in status.get("tables", ()) if t["state"] == "append_only"]
+    keyless = [name for name, t in zip(names, tables, strict=True) if t["state"] == "append_only"]
     if keyless:
-        names = ", ".join(dotted_name(t["database"], t["schema"], t["table"]) for t in keyless)
-        names = one_line(names, _LONGEST)
+        listed = one_line(", ".join(keyless), _LONGEST)
         say_line(
-            f"  append-only, a row for each change, because no key is known: {names}; write `keys:` under"
+            f"  append-only, a row for each change, because no key is known: {listed}; write `keys:` under"
             " `tables:`, then `mainstem rebuild TABLE`"
         )
     say_line(account_line(status))

@@ -47,6 +47,30 @@ def test_a_status_has_what_parks_a_table_in_words(capsys: pytest.CaptureFixture[
     assert "GATE_FAILED: 3 of 5 rows break price_is_known" in " ".join(capsys.readouterr().out.split())
 
 
+def test_tables_of_several_sources_with_one_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    table = {
+        "database": "shop", "schema": None, "state": "append_only", "rows": 1, "behind": 1,
+        "changes_applied": 1, "bad_values": 0, "keys": [], "reason": None,
+    }  # fmt: skip
+    places = [("east", "orders"), ("west", "orders"), ("west", "item")]
+    tables = [{**table, "source": source, "table": name} for source, name in places]
+    print_status({"pipeline": "shop", "tables": tables}, is_json=False)
+    shown = capsys.readouterr().out
+    assert [line.split("  ")[0] for line in shown.splitlines()[2:5]] == [
+        "shop.orders (east)",
+        "shop.orders (west)",
+        "shop.item",
+    ]
+    assert "no key is known: shop.orders (east), shop.orders (west), shop.item;" in shown
+    lines = [TableLine(f"shop.{name}", "ok", source=source) for source, name in places]
+    for found in (run_lines(lines, {}, 1)[:3], ["  ".join(row) for row in run_table(lines).rows]):
+        assert [line.partition("shop.")[2].split("  ")[0] for line in found] == [
+            "orders (east)",
+            "orders (west)",
+            "item",
+        ]
+
+
 def test_a_status_says_why_a_source_has_stopped_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     stop = {
         "source": "crm", "epoch": 1, "code": "SOURCE_RESET", "reason": "server_changed", "detail": "3 → 7",
