@@ -3,7 +3,8 @@
 An identical change at the same position is a duplicate, unless its before image continues from the state that
 the previous change left: A to B, B to A, A to B within a second is three changes; A to B, B to C, A to B is
 two and a duplicate. A to A again is a duplicate, and so is the change of a key to one that a row has already,
-unless a repeat that counts has put the row there that leaves: then the changes behind it come again as well.
+unless a repeat that counts has put the row there that leaves, or has taken the row away that was there: then
+the changes behind it come again as well.
 In a table without a key, an insert continues from the delete of an equal row. Without a before image, an
 update of a row with a key is a change if the row was different before it; so is a snapshot row without a
 position: A, B, A is three, A, A is one.
@@ -71,7 +72,7 @@ def deduplicate(members: list[Row]) -> list[Row]:
     times: Counter[str] = Counter()
     reached: dict[tuple[str, int], str] = {}
     states: dict[Any, Image | None] = {}
-    again, gone = set[Any](), _DeletedRows()
+    again, emptied, gone = set[Any](), set[Any](), _DeletedRows()
     for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, *_order(r))):
         image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
         key, old = key_values(row["keys"], image), key_values(row["keys"], row["before"])
@@ -81,9 +82,10 @@ def deduplicate(members: list[Row]) -> list[Row]:
         count = times[content]
         at, position = (content, row["ordinal"]), reached_position(row["sequence"], row["position"])
         if row["origin"] != KNOWN:
-            if at in reached and (
-                position > reached[at] or not (is_free and _continues(row, state, key, gone))
-            ):
+            is_whole = row["op"] == Op.UPDATE and not row["partial"]
+            is_back = is_whole and old != key and key in emptied
+            continues = is_back or (is_free and _continues(row, state, key, gone))
+            if at in reached and (position > reached[at] or not continues):
                 outcomes.append(as_duplicate(row))
                 continue
             outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
@@ -92,6 +94,9 @@ def deduplicate(members: list[Row]) -> list[Row]:
         is_again = count > 0 or old in again
         again.discard(old)
         (again.add if is_again else again.discard)(key)
+        emptied.discard(key)
+        if old is not None and (row["op"] == Op.DELETE or old != key):
+            (emptied.add if is_again else emptied.discard)(old)
         if old is not None:
             states[old] = {}
         states[key] = _state_after(row, state)

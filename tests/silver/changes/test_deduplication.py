@@ -196,6 +196,28 @@ def test_a_row_that_is_inserted_and_moved_again_moves_on_as_before() -> None:
     assert kinds([*({**row, "origin": KNOWN} for row in chain), *again]) == ["row"] * 3
 
 
+def test_a_row_that_comes_to_a_key_whose_row_a_repeat_has_deleted_comes_again() -> None:
+    deleted = change("delete", at("A"), None, 0)
+    moved = change("update", at("A", key="2"), at("A"), 1)
+    again = [{**deleted, "offset": 2}, {**moved, "offset": 3}]
+    assert kinds([deleted, moved, *again]) == ["row"] * 4
+    known = [{**row, "origin": KNOWN} for row in (deleted, moved)]
+    assert kinds([*known, *again]) == ["row"] * 2
+    settled = [*known, {**deduplicate([*known, again[0]])[0], "origin": KNOWN}]
+    assert kinds([*settled, again[1]]) == ["row"]  # the rest of the repeat lands in a later batch
+    assert kinds([*settled, again[1], {**moved, "offset": 4}])[1:] == ["duplicate"]
+
+
+def test_a_row_that_comes_to_a_key_which_a_repeat_has_left_comes_again() -> None:
+    swapped = [
+        change("update", at("A", key="3"), at("A", key="2"), 0),
+        change("update", at("A"), at("A", key="3"), 1),
+        change("update", at("A", key="2"), at("B"), 2),
+    ]
+    again = [{**row, "offset": row["offset"] + 3} for row in swapped]
+    assert kinds([*swapped, *again]) == ["row"] * 6
+
+
 def test_a_partial_image_lies_over_the_state_before_it() -> None:
     first = change("update", {"id": "1", "v": "A"}, {"id": "1", "v": "B"}, 0, partial=True)
     second = change("update", {"id": "1", "v": "B"}, {"id": "1", "v": "C"}, 1, partial=True)
