@@ -30,7 +30,7 @@ from framework.contracts.ddl_actions import (
     TruncateTable,
     Unsupported,
 )
-from gold.schema.shadow_tables import has_shadow_rows, is_former, is_shadow
+from gold.schema.shadow_tables import ShadowRows, is_former, is_shadow
 from gold.schema.source_statements import Statement, TablesByPlace
 
 ColumnAction = AddColumn | DropColumn | RenameColumn | ChangeType
@@ -116,8 +116,9 @@ class _Life:
 class _Lives(dict[TableName, _Life]):
     """The newest life under each name; a later table has taken those of `ended`. `places` has all names."""
 
-    def __init__(self, rows: NewestRows) -> None:
+    def __init__(self, rows: NewestRows, first_rows: Mapping[TableName, str]) -> None:
         super().__init__()
+        self.shadows = ShadowRows(first_rows)
         self.ended: list[tuple[TableName, _Life]] = []
         self.places = TablesByPlace(rows)
 
@@ -179,7 +180,7 @@ def _read(
     statements: Iterable[Statement], rows: NewestRows, first_rows: Mapping[TableName, str]
 ) -> tuple[_Lives, dict[TableName, TableName]]:
     """The lives of all tables, and the new name of each one that has been renamed."""
-    lives = _Lives(rows)
+    lives = _Lives(rows, first_rows)
     moved: dict[TableName, TableName] = {}
     for statement in sorted(statements, key=lambda s: (s.sequence, s.message, s.ordinal, s.change_id)):
         for action in statement.actions:
@@ -194,7 +195,7 @@ def _read(
     for name, newest in rows.items():
         life = lives.setdefault(name, _Life([Segment(name, START, None)]))
         if life.is_dropped and newest is not None and newest >= life.dropped_at:
-            if _goes_on(name, first_rows, lives, moved):
+            if _goes_on(name, lives, moved):
                 _note_unseen_copy(_take_back(name, lives, moved), life.dropped_at)
                 continue
             lives.begin(name, _Life([Segment(name, life.dropped_at, None)]))
@@ -224,7 +225,7 @@ def _rename_into(
 ) -> None:
     """Renames a table, or lets the one whose place it takes go on if it is a shadow without rows."""
     name, sequence = statement.table, statement.sequence
-    if not (is_shadow(name, to) and _goes_on(to, first_rows, lives, moved)):
+    if not (is_shadow(name, to) and _goes_on(to, lives, moved)):
         is_unknown = name not in lives and first_rows.get(name, sequence) >= sequence
         has_replaced_rows = to in lives and first_rows.get(to, sequence) < sequence
         _apply(RenameTable(to), statement, lives, moved)
@@ -247,18 +248,13 @@ def _rename_into(
     moved[name] = to
 
 
-def _goes_on(
-    table: TableName,
-    first_rows: Mapping[TableName, str],
-    lives: Mapping[TableName, _Life],
-    moved: Mapping[TableName, TableName],
-) -> bool:
+def _goes_on(table: TableName, lives: _Lives, moved: Mapping[TableName, TableName]) -> bool:
     """Whether a table that got the name of a former one goes on: its shadow has the same rows."""
     former = moved.get(table)
     if former is None or former in moved or not is_former(former, table):
         return False
     at = lives[table].dropped_at
-    if has_shadow_rows(table, first_rows, at):
+    if lives.shadows.came_before(table, at):
         return False
     places = [(segment.table, segment.start) for segment in lives[former].segments[-2:]]
     return places == [(table, lives[table].segments[-1].start), (former, at)]

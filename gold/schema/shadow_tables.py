@@ -12,15 +12,23 @@ from collections.abc import Mapping
 from framework.contracts.ddl_actions import TableName
 
 
-def has_shadow_rows(table: TableName, first_rows: Mapping[TableName, str], until: str) -> bool:
-    """Whether rows of a shadow table of this table came before a position.
+class ShadowRows:
+    """The lowest sequence of a row in each shadow table, to be found by the table."""
 
-    Args:
-        table: The table.
-        first_rows: The lowest sequence of a row under each name.
-        until: The position.
-    """
-    return any(is_shadow(name, table) and first < until for name, first in first_rows.items())
+    def __init__(self, first_rows: Mapping[TableName, str]) -> None:
+        self._near: dict[tuple[str | None, str | None, str], list[tuple[TableName, str]]] = {}
+        for name, first in first_rows.items():
+            if name.table.startswith("_") and name.table.endswith(("_gho", "_new")):
+                self._near.setdefault(_place(name, name.table[:-4]), []).append((name, first))
+
+    def came_before(self, table: TableName, until: str) -> bool:
+        """Whether rows of a shadow table of this table came before a position."""
+        near = self._near.get(_place(table, table.table), ())
+        return any(is_shadow(name, table) and first < until for name, first in near)
+
+
+def _place(name: TableName, text: str) -> tuple[str | None, str | None, str]:
+    return name.database, name.schema, text.lstrip("_")
 
 
 def is_shadow(name: TableName, table: TableName) -> bool:
