@@ -17,17 +17,27 @@ from silver.batches.run_state import RunState
 
 _RENAMES = Query(
     STATEMENTS_TABLE,
-    "SELECT `source`, `database`, `schema`, `table`, `sequence`, `actions` FROM {rows} "
+    "SELECT `source`, `database`, `schema`, `table`, `sequence`, `actions`, `topic`, `partition`, `offset`,"
+    " `ordinal` FROM {rows} "
     "WHERE `actions` LIKE '%RenameTable%'",
 )
 
 
 class Rename(NamedTuple):
-    """A table got another name, at this sequence."""
+    """A table got another name, at this sequence.
+
+    The renames of one statement may share it: the place of the message and the ordinal in it order them.
+    """
 
     sequence: str
     old: TableName
     new: TableName
+    place: tuple[str, int, int, int] = ("", 0, 0, 0)
+
+    @property
+    def at(self) -> tuple[str, tuple[str, int, int, int]]:
+        """Where the rename is among all renames of its source."""
+        return self.sequence, self.place
 
 
 def tables_named(spark: SparkSession, state: RunState, table: str) -> dict[str, list[TableName]]:
@@ -79,18 +89,21 @@ def names_of(
         reached: The highest sequence under each name: a name that has a higher one than the statement that
             renamed its table is that of another table.
     """
-    renames = sorted(renames)
+    renames = sorted(renames, key=lambda rename: rename.at)
+    by_new: dict[TableName, list[Rename]] = {}
+    for rename in renames:
+        by_new.setdefault(rename.new, []).append(rename)
     newest = table
     for rename in renames:
-        came_back = any(each.new == newest and each.sequence > rename.sequence for each in renames)
-        if rename.old == newest and not came_back and reached.get(newest, "") <= rename.sequence:
-            newest = rename.new
-    found, before = [newest], dict[TableName, str | None]({newest: None})
+        if rename.old == newest and reached.get(newest, "") <= rename.sequence:
+            came_back = newest in by_new and by_new[newest][-1].at > rename.at
+            newest = newest if came_back else rename.new
+    found, before = [newest], dict[TableName, Rename | None]({newest: None})
     for name in found:
         until = before[name]
-        for rename in renames:
-            if rename.new == name and (until is None or rename.sequence < until) and rename.old not in before:
-                before[rename.old] = rename.sequence
+        for rename in by_new.get(name, ()):
+            if (until is None or rename.at < until.at) and rename.old not in before:
+                before[rename.old] = rename
                 found.append(rename.old)
     return found
 
@@ -101,7 +114,9 @@ def _renames(spark: SparkSession, state: RunState) -> dict[str, list[Rename]]:
         old = TableName(row["database"], row["schema"], row["table"])
         for action in actions_of(row["actions"]):
             if isinstance(action, RenameTable) and action.to != old:
-                found.setdefault(row["source"], []).append(Rename(row["sequence"] or "", old, action.to))
+                place = (row["topic"] or "", row["partition"] or 0, row["offset"] or 0, row["ordinal"] or 0)
+                rename = Rename(row["sequence"] or "", old, action.to, place)
+                found.setdefault(row["source"], []).append(rename)
     return found
 
 
