@@ -42,7 +42,7 @@ from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State, append_states, applied_to_any, read_states
 from gold.planning.task import Task
 from gold.planning.unclaimed_rows import with_unclaimed
-from gold.planning.unmatched_patterns import unmatched_patterns
+from gold.planning.unmatched_patterns import unknown_columns, unmatched_patterns
 from gold.writing.apply import Applied, apply_table
 from gold.writing.bad_values import BAD_VALUES_SCHEMA, NOT_LISTED
 from gold.writing.change_cache import cache_changes
@@ -163,7 +163,8 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     new_states = {(one.state.source, one.state.name): one.state for one in applied}
     states = {**states, **new_states}
     remember(run, Knowledge(states, every, cached))
-    notes = taken if run.table else (*taken, *unmatched_patterns(run, every), *stale_replicas(every))
+    told = (*unmatched_patterns(run, every), *unknown_columns(run, every, states), *stale_replicas(every))
+    notes = taken if run.table else (*taken, *told)
     _keep_logs(lake, states)
     return GoldResult((*applied, *still_parked), notes)
 

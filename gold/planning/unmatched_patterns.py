@@ -1,19 +1,20 @@
-"""Entries of `tables` in the configuration that match no table."""
+"""Entries of `tables` in the configuration that match no table, or set up columns that no table has."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from framework.config.tables import patterns_without_table, unmatched
+from framework.config.tables import Patterns, patterns_without_table, unmatched
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import BATCHES_TABLE
+from framework.errors import nearest
 from framework.lakehouse.kept_rows import kept_rows
 from framework.lakehouse.table_reader import Query
 from framework.pipeline.layer import Run
 from gold.planning.kept_logs import counts_log
 from gold.planning.knowledge import remembered
-from gold.planning.table_state import applied_to_any, table_id
+from gold.planning.table_state import TableId, TableState, applied_to_any, table_id
 from gold.planning.task import Task
 
 _KEPT_OUT = Query(
@@ -41,6 +42,32 @@ def unmatched_patterns(run: Run, tasks: Sequence[Task]) -> tuple[str, ...]:
         where = "tables" if source is None else f"tables of source {source}"
         notes += unmatched(unknown, known[source] | kept_out, where) if unknown else ()
     return tuple(notes)
+
+
+def unknown_columns(run: Run, tasks: Sequence[Task], states: Mapping[TableId, TableState]) -> tuple[str, ...]:
+    """Notes on settings of columns that no matching table has shown: a misspelled one has no effect.
+
+    An entry is told only where rows of one of its tables are applied.
+    """
+    rules = [rule for rule in run.config.tables if rule.columns]
+    if not rules:
+        return ()
+    patterns, shown = Patterns(rule.match for rule in rules), [set[str]() for _ in rules]
+    for task in tasks:
+        state = states.get((task.source, task.name), task.state)
+        names = {name for _, name in state.profile.evidence} | {column.name for column in state.columns}
+        places = {task.name, *(segment.table for segment in task.lineage.segments)}
+        for at in {at for place in places for at in patterns.of(place.database, place.schema, place.table)}:
+            if rules[at].source in (None, task.source):
+                shown[at] |= names
+    found = []
+    for rule, names in zip(rules, shown, strict=True):
+        for column in rule.columns if names else ():
+            if column not in names:
+                close = nearest(column, sorted(names))
+                hint = f"; did you mean {close!r}?" if close else ""
+                found.append(f"tables: no table of {rule.match!r} has a column {column!r} so far{hint}")
+    return tuple(found)
 
 
 def _kept_out(run: Run) -> set[TableName]:

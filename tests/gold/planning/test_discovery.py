@@ -68,6 +68,32 @@ def test_keys_that_have_no_effect_are_told(spark: SparkSession, tmp_path: Path) 
     }
 
 
+def test_settings_of_a_misspelt_column_are_told(spark: SparkSession, tmp_path: Path) -> None:
+    """They have no effect: without a word, a price would stay text where a decimal was configured."""
+    rules = (
+        "  - {match: 'db.*', columns: {price: {type: bigint}, extra: {type: bigint}}}\n"
+        "  - {match: db.item, columns: {Price: {type: bigint}, born: {type: bigint}}}\n"
+        "  - {match: db.t, columns: {n: {type: bigint}}}\n"
+        "  - {match: db.t, columns: {born: {type: bigint}}}\n"
+        "  - {match: db.gone, columns: {x: {type: bigint}}}\n"
+    )
+    pipeline = GoldPipeline(spark, tmp_path / "p", rules)
+    pipeline.add_batch(
+        insert("item", 1, {"id": "1", "price": "1"}),
+        insert("t", 2, {"id": "1", "n": "1"}),
+        excluded("gone", 3),
+    )
+    told = (
+        "tables: no table of 'db.*' has a column 'extra' so far",
+        "tables: no table of 'db.item' has a column 'Price' so far; did you mean 'price'?",
+        "tables: no table of 'db.item' has a column 'born' so far",
+        "tables: no table of 'db.t' has a column 'born' so far",
+    )
+    assert run_gold(spark, pipeline.lake, pipeline.config, "run").notes == told
+    pipeline.add_batch(insert("item", 4, {"id": "2", "price": "1", "born": "7"}))
+    assert run_gold(spark, pipeline.lake, pipeline.config, "run").notes == (*told[:2], told[3])
+
+
 def test_a_misspelt_exclusion_is_told_and_one_that_works_is_not(spark: SparkSession, tmp_path: Path) -> None:
     rules = (
         "  - {match: db.t, exclude: true}\n  - {match: db.itm, exclude: true}\n  - {match: 'db.*'}\n"
