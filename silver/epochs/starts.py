@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
@@ -54,18 +54,19 @@ def with_restarts(messages: DataFrame, stops: Sequence[StopPoint]) -> list[StopP
     return [replace(stop, restart=restarts.get(number, 0)) for number, stop in enumerate(stops)]
 
 
-def of_present_topics(messages: DataFrame, history: History, source: str, epoch: int) -> DataFrame:
-    """The messages of a source without those of topics that were created anew before this epoch."""
+def of_present_topics(messages: DataFrame, history: History, epochs: Mapping[str, int]) -> DataFrame:
+    """The messages of sources without those of topics that were created anew before these epochs."""
     firsts = [
-        (topic, partition, first)
-        for (name, topic, partition), starts in history.starts().items()
-        if name == source and (first := first_epoch_of_topic(starts, epoch))
+        (source, topic, partition, first)
+        for (source, topic, partition), starts in history.starts().items()
+        if source in epochs and (first := first_epoch_of_topic(starts, epochs[source]))
     ]
     if not firsts:
         return messages
-    schema = "topic string, `partition` int, first int"
-    frame = F.broadcast(local_frame(messages.sparkSession, firsts, schema))
-    placed = with_epochs(messages, history, {source: epoch}).join(frame, ["topic", "partition"], "left")
+    frame = F.broadcast(
+        local_frame(messages.sparkSession, firsts, "source string, topic string, `partition` int, first int")
+    )
+    placed = with_epochs(messages, history, epochs).join(frame, list(_PARTITION), "left")
     return placed.where("epoch >= coalesce(first, 0)").select(*(F.col(f"`{n}`") for n in messages.columns))
 
 
@@ -89,7 +90,8 @@ def epoch_starts(messages: DataFrame, unread: DataFrame, stops: Sequence[StopPoi
     above = above.where((F.col("landed") < F.col("since")) & (F.col("other") >= F.col("offset")))
     earlier = above.where(~F.coalesce(F.col("timestamp") > F.col("its_time"), F.lit(False)))
     anew = {row["number"] for row in earlier.select("number").distinct().collect()}
-    anew |= {number for number, stop in enumerate(stops) if stop.restart}
+    with_landing = {stop.source for stop in stops if stop.landed is not None}
+    anew |= {number for number, stop in enumerate(stops) if stop.restart and stop.source in with_landing}
     if not anew:
         return [PartitionStart(stop.topic, stop.partition, stop.offset) for stop in stops]
     since = _topic_starts(messages, frame, firsts)

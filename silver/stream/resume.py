@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,6 +17,7 @@ from framework.lakehouse.session_size import tune_for_lakehouse
 from framework.lakehouse.staging import materialize
 from framework.lakehouse.table_reader import Query
 from framework.pipeline.fault_injection import crash_point
+from framework.spark.columns import with_one_of
 from silver.batches import batch_counts
 from silver.batches.arrival import reached_offsets
 from silver.batches.decoding import decode
@@ -52,7 +53,7 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
     sources = state.config.sources
     for name in filter(state.tries.is_due, history.passed_over(sources)):
         tune_for_lakehouse(spark, state.lake)
-        state.raw = _messages(spark, state, name)
+        state.raw = _messages(spark, state, [name])
         try:
             process_in_portions(without_outcome(state.raw, state), state)
         except Exception as error:
@@ -87,28 +88,43 @@ def begin_epochs(spark: SparkSession, state: RunState) -> None:
     history = state.epoch_history(spark)
     sources = state.config.sources
     epochs.check_not_lowered(history, {name: source.epoch for name, source in sources.items()})
-    for source in sources.values():
-        _begin(spark, state, source, history)
+    _begin(spark, state, [s for s in sources.values() if (history.epochs(s.name) or [1])[-1] != s.epoch])
     for stopped in state.epoch_history(spark).stopped_sources().values():
         if stopped.is_undecided and stopped.source in sources:
             _reconsider(spark, state, stopped)
 
 
-def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs.History) -> None:
-    """Record where a source's epoch begins, unless it has begun."""
-    known = history.epochs(source.name)
-    if (known or [1])[-1] == source.epoch:
+def _begin(spark: SparkSession, state: RunState, raised: Sequence[Source]) -> None:
+    """Record where the epochs of these sources begin, in one commit."""
+    if not raised:
         return
-    stopped = history.stopped_sources().get(source.name)
-    if stopped and (stopped.is_of_older_topic or stopped.is_of_unknown_topic):
-        raise stopped.error()
+    history = state.epoch_history(spark)
+    all_stopped = history.stopped_sources()
+    stopped = {source.name: all_stopped[source.name] for source in raised if source.name in all_stopped}
+    for found in stopped.values():
+        if found.is_of_older_topic or found.is_of_unknown_topic:
+            raise found.error()
     tune_for_lakehouse(spark, state.lake)
-    before = known[-1] if known else state.source_epochs(spark).unrecorded.get(source.name)
-    if before == source.epoch:
-        before = None  # a release that did not record epochs began it
-    places = [] if before is None else _places(spark, state, source.name, stopped, before)
-    beginning = epochs.EpochStart(source.name, source.epoch, before, places)
-    state.append_epochs(spark, epochs.started_rows(beginning, history))
+    unrecorded = state.source_epochs(spark).unrecorded
+    before: dict[str, int] = {}
+    for source in raised:
+        known = history.epochs(source.name)
+        last = known[-1] if known else unrecorded.get(source.name)
+        if last not in (None, source.epoch):  # a release that did not record epochs began that one
+            before[source.name] = last
+    stopped = {name: found for name, found in stopped.items() if name in before}
+    places = _places(spark, state, stopped, before) if before else {}
+    rows = [
+        row
+        for source in raised
+        for row in epochs.started_rows(
+            epochs.EpochStart(
+                source.name, source.epoch, before.get(source.name), places.get(source.name, ())
+            ),
+            history,
+        )
+    ]
+    state.append_epochs(spark, rows)
     crash_point("silver.after_begun")
 
 
@@ -118,10 +134,10 @@ def _reconsider(spark: SparkSession, state: RunState, stopped: epochs.StoppedSou
     If they show a reset, record that instead.
     """
     tune_for_lakehouse(spark, state.lake)
-    unread = without_outcome_identified(_messages(spark, state, stopped.source), state)
+    unread = without_outcome_identified(_messages(spark, state, [stopped.source]), state)
     with materialize(unread, state.lake, "reconsidered") as new:
         staged = _decoded_only_here(new, state)
-        found = starts.with_landings(new, _stops_in(staged, state, stopped.source))
+        found = starts.with_landings(new, _stops_in(staged, state, [stopped.source]))
     rows = [
         epochs.stopped_row(stop, stopped.epoch, stopped.batch)
         for stop in found
@@ -134,54 +150,77 @@ def _reconsider(spark: SparkSession, state: RunState, stopped: epochs.StoppedSou
         state.append_epochs(spark, rows)
 
 
-def _stops_in(staged: DataFrame, state: RunState, source: str) -> list[StopPoint]:
-    waits = {source: state.config.sources[source].pairing_timeout}
+def _stops_in(staged: DataFrame, state: RunState, sources: Iterable[str]) -> list[StopPoint]:
+    waits = {source: state.config.sources[source].pairing_timeout for source in sources}
     return state.stop_points(staged.where("half is null"), waits)
 
 
 def _places(
-    spark: SparkSession, state: RunState, name: str, stopped: epochs.StoppedSource | None, before: int
-) -> list[PartitionStart]:
-    """The first message of the new epoch in each partition of bronze: the first unread one, or the end."""
-    messages, at = _messages(spark, state, name), ["topic", "partition"]
+    spark: SparkSession,
+    state: RunState,
+    stopped: Mapping[str, epochs.StoppedSource],
+    before: Mapping[str, int],
+) -> dict[str, list[PartitionStart]]:
+    """The first message of the new epochs in each partition of bronze: the first unread one, or the end.
+
+    Args:
+        spark: The session.
+        state: The state of the run.
+        stopped: Those of the sources that are stopped.
+        before: The epochs of the sources so far.
+
+    Returns:
+        The places by source; none where bronze has no message of the source: it was lost, and the epoch
+        begins when messages have landed.
+    """
+    messages, history = _messages(spark, state, before), state.epoch_history(spark)
     unread = without_outcome_identified(messages, state)
     with materialize(unread, state.lake, "begins") as new:
-        stops = _first_of(new) if stopped is None else _starts(new, state, stopped)
-        present = starts.of_present_topics(messages, state.epoch_history(spark), name, before)
+        stops = (
+            _first_of(new.where(~F.col("source").isin(*stopped))) if stopped.keys() < before.keys() else []
+        )
+        if stopped:
+            stops += _starts(new.where(F.col("source").isin(*stopped)), state, stopped)
+        present = starts.of_present_topics(messages, history, before)
         known = starts.epoch_starts(present, new, stops)
-    ends = messages.groupBy(*at).agg(F.try_add(F.max("offset"), F.lit(1)).alias("end")).collect()
-    last = messages.agg(F.max(F.unix_micros("ingested_at"))).first()
-    if last is None or last[0] is None:  # bronze was lost: the epoch begins when messages have landed
-        return []
-    anew = {place.topic: place.since for place in known if place.landing is not None}
-    found = {(place.topic, place.partition): place for place in known}
-    after_all: Landing = (int(last[0]) + 1, "", 0)
-    for topic, partition, end in ends:  # partitions without a message of the new epoch
-        place = PartitionStart(topic, partition, end)
-        if topic in anew or end is None:  # None: no offset is behind the highest one
-            since = starts.of_no_message(anew.get(topic))
+    return _of_all_partitions(messages, list(zip(stops, known, strict=True)), history)
+
+
+def _of_all_partitions(
+    messages: DataFrame, known: Sequence[tuple[StopPoint, PartitionStart]], history: epochs.History
+) -> dict[str, list[PartitionStart]]:
+    """The known starts, and the ends of the partitions that have no message of the new epochs."""
+    end, landed = F.try_add(F.max("offset"), F.lit(1)), F.max(F.unix_micros("ingested_at"))
+    ends = messages.groupBy("source", "topic", "partition").agg(end, landed).collect()
+    last: dict[str, int] = {}
+    for source, _, _, _, at in ends:
+        if at is not None:
+            last[source] = max(at, last.get(source, at))
+    anew = {(stop.source, place.topic): place.since for stop, place in known if place.landing is not None}
+    found = {(stop.source, place.topic, place.partition): place for stop, place in known}
+    for source, topic, partition, behind, _ in ends:
+        if source not in last or (source, topic, partition) in found:
+            continue
+        place = PartitionStart(topic, partition, behind)
+        if (source, topic) in anew or behind is None:  # None: no offset is behind the highest one
+            after_all: Landing = (last[source] + 1, "", 0)
+            since = starts.of_no_message(anew.get((source, topic)))
             place = PartitionStart(topic, partition, 0, after_all, since)
-        found.setdefault((topic, partition), place)
-    return _after_earlier(list(found.values()), name, state.epoch_history(spark))
+        found[source, topic, partition] = place
+    recorded, places = history.starts(), dict[str, list[PartitionStart]]()
+    for at, place in found.items():
+        if at[0] in last:
+            places.setdefault(at[0], []).append(_after_earlier(place, recorded.get(at, {}).values()))
+    return places
 
 
-def _after_earlier(
-    places: Sequence[PartitionStart], name: str, history: epochs.History
-) -> list[PartitionStart]:
-    """The places; one without a landing gets the last landing at which an earlier epoch began there."""
-    known = history.starts()
-    found = []
-    for place in places:
-        earlier = [
-            start
-            for start in known.get((name, place.topic, place.partition), {}).values()
-            if start.landing is not None
-        ]
-        if place.landing is None and earlier:
-            newest = max(earlier, key=lambda start: start.landing or ())
-            place = place._replace(landing=newest.landing, since=newest.since)
-        found.append(place)
-    return found
+def _after_earlier(place: PartitionStart, earlier: Iterable[PartitionStart]) -> PartitionStart:
+    """The place; one without a landing gets the last landing at which an earlier epoch began there."""
+    landed = [start for start in earlier if start.landing is not None]
+    if place.landing is not None or not landed:
+        return place
+    newest = max(landed, key=lambda start: start.landing or ())
+    return place._replace(landing=newest.landing, since=newest.since)
 
 
 def _first_of(new: DataFrame) -> list[StopPoint]:
@@ -202,12 +241,12 @@ def _first_of(new: DataFrame) -> list[StopPoint]:
     ]
 
 
-def _starts(new: DataFrame, state: RunState, stopped: epochs.StoppedSource) -> list[StopPoint]:
-    """Where unread messages show the new epoch: at the stops, later signs of it, and messages after those."""
+def _starts(new: DataFrame, state: RunState, stopped: Mapping[str, epochs.StoppedSource]) -> list[StopPoint]:
+    """Where unread messages show the new epochs: at the stops, later signs, and messages after those."""
     staged = _decoded_only_here(new, state)
-    more = _stops_in(staged, state, stopped.source)
-    extents = state.extents(new.sparkSession, [stopped.source])
-    recorded = starts.with_restarts(new, stopped.stops)
+    more = _stops_in(staged, state, stopped)
+    extents = state.extents(new.sparkSession, stopped.keys())
+    recorded = starts.with_restarts(new, [stop for found in stopped.values() for stop in found.stops])
     return starts.with_landings(
         new, resets.spread_stop_points(staged, [*recorded, *find_restarts(new), *more], extents)
     )
@@ -223,8 +262,8 @@ def _decoded_only_here(new: DataFrame, state: RunState) -> DataFrame:
     return staged
 
 
-def _messages(spark: SparkSession, state: RunState, name: str) -> DataFrame:
-    return state.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == name)
+def _messages(spark: SparkSession, state: RunState, sources: Iterable[str]) -> DataFrame:
+    return with_one_of(state.lake.read(spark, MESSAGES_TABLE), "source", sources)
 
 
 def without_outcome(messages: DataFrame, state: RunState) -> DataFrame:

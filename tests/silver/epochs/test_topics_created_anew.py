@@ -65,7 +65,7 @@ def test_an_epoch_remembers_how_far_the_topic_before_it_had_come(spark: SparkSes
     messages = landed(spark, [*FIRST_TOPIC, *SECOND_TOPIC, *THIRD_TOPIC])
     unread = landed(spark, THIRD_TOPIC).selectExpr("*", "CAST(NULL AS string) relanding", "1 restart")
     stop = StopPoint("feed", "orders", 0, 0, "offsets_restarted", "", 1, (3_000, "dump-3000", 1))
-    [start] = epoch_starts(of_present_topics(messages, history, "feed", 2), unread, [stop])
+    [start] = epoch_starts(of_present_topics(messages, history, {"feed": 2}), unread, [stop])
     assert start.since == TopicStart(0, 300, 203, 3)
 
 
