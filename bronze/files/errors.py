@@ -8,7 +8,9 @@ from framework.lakehouse.small_files import is_local
 from framework.text.formatting import noun_for, quantity
 
 _RENAME = (
-    "delete a file if all its messages have landed, or rename it to read it as a new one; then run again"
+    "delete a file if all its messages have landed; or, to read it as a new one, give it a name behind its"
+    " old one (`orders-2.log` for `orders.log`), as the name decides between changes of one time;"
+    " then run again"
 )
 
 

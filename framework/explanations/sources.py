@@ -71,8 +71,10 @@ EXPLANATIONS = (
         "A writer appends to it or replaces it; or the landing folder was copied without the times of its "
         "files (`cp` without `-p`, a download, a clone).",
         "If the times alone changed, copy the folder again with `cp -p` or `rsync -a`, or delete the files "
-        "whose messages have landed. Else let the writer finish; rename a file to read it as a new one.",
-        "Do: `rsync -a old/landing/ new/landing/`.",
+        "whose messages have landed. Else let the writer finish, and rename the file to read it as a new "
+        "one. Where the order rests on times, the new name must come behind the old one: of changes of one "
+        "time, those of the last name count.",
+        "Do: `rsync -a old/landing/ new/landing/`, or `mv landing/orders.log landing/orders-2.log`.",
     ),
     Explanation(
         "FILE_CORRUPT",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bronze.files.errors import file_rewritten, file_too_large, file_vanished
 from bronze.files.listing import ListedFile
+from silver.values.sequence import name_part
 
 FILE = ListedFile("a.jsonl", "/landing/a.jsonl", 10, 5)
 
@@ -24,6 +25,13 @@ def test_a_file_of_another_size_is_no_copy() -> None:
     error = file_rewritten(FILE, "orders", has_size=False)
     assert error.found == "1 file that has another size or modification time than when the messages landed"
     assert "copied" not in error.found + error.action
+
+
+def test_a_file_that_grew_gets_a_name_that_orders_its_new_lines_behind_the_old_ones() -> None:
+    """At one time the path decides. Under a name before the old one the new lines would count as older."""
+    error = file_rewritten(FILE, "orders", has_size=False)
+    assert "a name behind its old one (`orders-2.log` for `orders.log`)" in error.action
+    assert name_part("orders-2.log") > name_part("orders.log") > name_part("orders (2).log")
 
 
 def test_what_stands_in_for_a_lost_file_is_a_file_that_the_listing_has() -> None:
