@@ -207,7 +207,7 @@ class Patterns:
     one of its parts, up to the first wildcard: of the part whose beginning the fewest patterns have.
     """
 
-    __slots__ = ("_plain", "_wild")
+    __slots__ = ("_longest", "_plain", "_wild")
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._plain: dict[tuple[str, ...], list[int]] = {}
@@ -224,6 +224,7 @@ class Patterns:
         for (number, pattern), found in beginnings.items():
             rarest = min(found, key=lambda beginning: times[beginning])
             self._wild.setdefault(rarest, []).append((number, _compiled(pattern)))
+        self._longest = max((len(text) for _, _, text in self._wild), default=0)
 
     def of(self, database: str | None, schema: str | None, table: str) -> list[int]:
         """The numbers of the patterns that match a table, in their order."""
@@ -231,7 +232,7 @@ class Patterns:
         found = [*self._plain.get(parts, ())]
         if self._wild:
             for at, part in enumerate(parts):
-                for end in range(len(part) + 1):
+                for end in range(min(len(part), self._longest) + 1):  # a message may name a part of megabytes
                     near = self._wild.get((len(parts), at, part[:end]), ())
                     found += [number for number, pattern in near if _matches(pattern, parts)]
         return sorted(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import random
+import time
 from dataclasses import astuple
 from pathlib import Path
 
@@ -90,3 +91,12 @@ def test_patterns_match_in_their_order() -> None:
     assert found.of("shop", "a", "item") == [5]
     assert found.of(None, None, "item") == [6]
     assert found.of("shop", None, "Item") == [1, 4]
+
+
+def test_a_long_name_of_a_message_takes_no_time_of_the_square_of_its_length() -> None:
+    """Decoders ask for the settings of a table before a name that no database allows is refused."""
+    found, name = Patterns(["shop.orders_*", "*.item"]), "x" * 300_000
+    begun = time.process_time()
+    assert found.of("shop", None, f"orders_{name}") == [0]
+    assert found.of("shop", None, name) == []
+    assert time.process_time() - begun < 1
