@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -58,7 +58,7 @@ class QuerySession:
         lake: The lakehouse.
         known: The locations of tables by their names.
         shared: The names that several replicas have, with their own names.
-        unwritten: The names of tables that have no replica.
+        unwritten: The names of tables without a replica, and of histories that others have in another case.
         opened: The tables that the query has opened.
         readable: What it may read.
         undo: The statements that clean up.
@@ -94,10 +94,8 @@ def answer(
         raise _not_a_query(str(error), query) from None
     rows = _tables(spark, lake)
     known = [_replica(lake, row, rules) for row in rows if row["replica"] is not None]
-    unwritten = (dotted_name(*row[1:4]) for row in rows if row["replica"] is None)
-    session = QuerySession(
-        spark, lake, views(known, lake.location), shared_names(known), frozenset(unwritten)
-    )
+    places = views(known, lake.location)
+    session = QuerySession(spark, lake, places, shared_names(known), _unwritten(rows, places))
     _refuse_twins(session, text)
     session.readable.tables.update(
         ".".join(parts(place)) for place in session.known.values() if not is_path(place)
@@ -160,9 +158,18 @@ def _tables(spark: SparkSession, lake: Lakehouse) -> list[Row]:
     return rows.select(*place, "replica", "history").orderBy(*place[1:], "source").collect()
 
 
+def _unwritten(rows: Sequence[Row], known: Collection[str]) -> frozenset[str]:
+    tables = {dotted_name(*row[1:4]) for row in rows if row["replica"] is None}
+    histories = {f"{dotted_name(*row[1:4])}__history" for row in rows if row["history"] is None}
+    folded = {name.casefold() for name in known}
+    found = tables | {name for name in histories if name.casefold() in folded}
+    return frozenset(found | {f"gold.{name}" for name in found}).difference(known)
+
+
 def _refuse_twins(session: QuerySession, query: str) -> None:
     """Refuse a query with two tables whose names differ by case alone: Spark reads one of them for both."""
-    twins = differ_by_case(names_in(query), session.known)
+    others = dict.fromkeys((*session.shared, *session.unwritten), "")
+    twins = differ_by_case(names_in(query), {**others, **session.known})
     if twins is not None:
         raise ConfigurationError(
             "TABLE_AMBIGUOUS",
@@ -216,7 +223,7 @@ def _open(session: QuerySession, error: AnalysisException, query: str) -> None:
     if asked in session.unwritten and asked not in {**session.known, **session.shared}:
         raise MainstemError(
             "SQL_TABLE_EMPTY",
-            found=f"{asked}: it has no replica",
+            found=f"{asked}: it has not been written",
             where=_where(query),
             action="`mainstem status` says why",
         )

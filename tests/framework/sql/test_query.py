@@ -61,6 +61,35 @@ def test_a_query_never_reads_a_table_whose_name_differs_by_case(spark: SparkSess
     assert "mainstem status" in str(refused.value)
 
 
+def test_a_table_that_others_have_in_another_case_only_is_never_read_for_them(
+    spark: SparkSession, lake: Lakehouse
+) -> None:
+    """`shop.t` is parked, `shop.u` has no history, and two sources have `shop.v`."""
+    for place in ("Shop/t", "Shop/u", "Shop/u__history", "Shop/v", "shop/u", "shop/v_1", "shop/v_2"):
+        lake.append(spark.range(1).toDF("id"), f"gold/{place}")
+    at = {place: lake.location(f"gold/{place}") for place in ("Shop/t", "Shop/u", "shop/u", "Shop/v")}
+    rows = [
+        ("a", "Shop", "t", at["Shop/t"], None),
+        ("a", "shop", "t", None, None),
+        ("a", "Shop", "u", at["Shop/u"], lake.location("gold/Shop/u__history")),
+        ("a", "shop", "u", at["shop/u"], None),
+        ("a", "Shop", "v", at["Shop/v"], None),
+        ("a", "shop", "v", lake.location("gold/shop/v_1"), None),
+        ("b", "shop", "v", lake.location("gold/shop/v_2"), None),
+    ]
+    schema = "source string, database string, table string, replica string, history string"
+    frame = spark.createDataFrame(rows, schema).selectExpr("*", "null AS schema", "1L AS revision")
+    lake.append(frame, "ops/tables")
+    for table in ("t", "u__history", "v"):
+        query = f"SELECT (SELECT count(*) FROM Shop.{table})"
+        assert answer(spark, lake, query, 3).rows == ((1,),)
+        with pytest.raises(ConfigurationError, match="TABLE_AMBIGUOUS"):
+            answer(spark, lake, f"{query}, (SELECT count(*) FROM shop.{table})", 3)
+    for table in ("shop.t", "shop.u__history", "`gold.shop.t`"):
+        with pytest.raises(MainstemError, match="SQL_TABLE_EMPTY"):
+            answer(spark, lake, f"SELECT count(*) FROM {table}", 3)
+
+
 def test_no_query_writes_or_reads_what_is_not_the_pipelines(
     spark: SparkSession, lake: Lakehouse, tmp_path: Path
 ) -> None:
