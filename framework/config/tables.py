@@ -25,7 +25,7 @@ _Beginning = tuple[int, int, str]
 _MOST_COMPILED = 20_000
 _WILDCARDS = frozenset("*?[")
 _WILDCARD = re.compile(r"[*?\[]")
-_MOST_HINTS = 5
+MOST_HINTS = 5
 """A hint compares a pattern with the names of all tables, which takes long where these are many."""
 CHOOSE_KEY = "<choose>"
 """What `mainstem init` writes where the user must choose a key."""
@@ -283,7 +283,7 @@ def unmatched(patterns: Iterable[str], tables: Collection[TableName], where: str
     """
     missing = patterns_without_table(patterns, tables)
     names = sorted({name.dotted for name in tables}) if missing else []
-    near = [nearest(pattern, names) for pattern in missing[:_MOST_HINTS]]
+    near = [nearest(pattern, names) for pattern in missing[:MOST_HINTS]]
     hints = [f"; did you mean {name!r}?" if name else "" for name in near]
     return tuple(
         f"{where}: no table matches {pattern!r} so far{hint}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from framework.config.tables import Patterns, patterns_without_table, unmatched
+from framework.config.tables import MOST_HINTS, Patterns, patterns_without_table, unmatched
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import BATCHES_TABLE
 from framework.errors import nearest
@@ -47,7 +47,8 @@ def unmatched_patterns(run: Run, tasks: Sequence[Task]) -> tuple[str, ...]:
 def unknown_columns(run: Run, tasks: Sequence[Task], states: Mapping[TableId, TableState]) -> tuple[str, ...]:
     """Notes on settings of columns that no matching table has shown: a misspelled one has no effect.
 
-    An entry is told only where rows of one of its tables are applied.
+    An entry is told only where rows of one of its tables are applied. Only the first few notes say which name
+    is close.
     """
     rules = [rule for rule in run.config.tables if rule.columns]
     if not rules:
@@ -60,11 +61,11 @@ def unknown_columns(run: Run, tasks: Sequence[Task], states: Mapping[TableId, Ta
         for at in {at for place in places for at in patterns.of(place.database, place.schema, place.table)}:
             if rules[at].source in (None, task.source):
                 shown[at] |= names
-    found = []
+    found = list[str]()
     for rule, names in zip(rules, shown, strict=True):
         for column in rule.columns if names else ():
             if column not in names:
-                close = nearest(column, sorted(names))
+                close = nearest(column, sorted(names)) if len(found) < MOST_HINTS else None
                 hint = f"; did you mean {close!r}?" if close else ""
                 found.append(f"tables: no table of {rule.match!r} has a column {column!r} so far{hint}")
     return tuple(found)

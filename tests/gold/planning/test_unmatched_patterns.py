@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from framework.contracts.ddl_actions import TableName
+from framework.errors import nearest
 from gold.planning import unmatched_patterns as planning
-from gold.planning.unmatched_patterns import unmatched_patterns
+from gold.planning.unmatched_patterns import unknown_columns, unmatched_patterns
 
 SOURCES = ("a", "b", "c")
 
 
 def task(source: str, table: str) -> Any:
     former = SimpleNamespace(table=TableName("shop", None, f"former_{table}"))
-    return SimpleNamespace(
-        source=source, name=TableName("shop", None, table), lineage=SimpleNamespace(segments=[former])
-    )
+    lineage = SimpleNamespace(segments=[former])
+    return SimpleNamespace(source=source, name=TableName("shop", None, table), lineage=lineage, state=None)
 
 
 def run_with(*entries: tuple[str | None, str]) -> Any:
@@ -43,3 +43,23 @@ def test_entries_of_each_source_are_compared_with_its_own_tables(monkeypatch: py
         "tables of source c: no table matches 'x.*'",
     ]
     assert len(read) == 1  # once for each source before: with a thousand of them, a thousand queries
+
+
+def test_only_the_first_few_unknown_columns_are_compared_with_those_that_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A feed in capitals and entries in small letters: each name of thousands of tables took milliseconds."""
+    compared = list[str]()
+    monkeypatch.setattr(
+        planning, "nearest", lambda name, known: compared.append(name) or nearest(name, known)
+    )
+    state = SimpleNamespace(profile=SimpleNamespace(evidence={("", "PRICE"): None}), columns=())
+    tasks = [task("a", f"t{number}") for number in range(20)]
+    entries = [(None, f"shop.t{number}") for number in range(20)]
+    run = run_with(*entries)
+    for rule in run.config.tables:
+        rule.columns = {"price": None, "Price": None}
+    found = unknown_columns(run, tasks, {(each.source, each.name): state for each in tasks})
+    assert len(found) == 40
+    assert found[0].endswith("has a column 'price' so far; did you mean 'PRICE'?")
+    assert len(compared) == 5
