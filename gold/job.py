@@ -39,7 +39,7 @@ from gold.planning.rebuild import FAILED_REBUILD, begun_rebuilds
 from gold.planning.recorded_measures import recorded_schemas, with_recorded
 from gold.planning.standing_refusals import circumstances, is_refused_again, may_stay_parked
 from gold.planning.stored_schemas import StoredSchemas
-from gold.planning.table_state import State, append_states, applied_to_any, read_states
+from gold.planning.table_state import State, TableId, TableState, append_states, applied_to_any, read_states
 from gold.planning.task import Task
 from gold.planning.unclaimed_rows import with_unclaimed
 from gold.planning.unmatched_patterns import unknown_columns, unmatched_patterns
@@ -163,10 +163,14 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     new_states = {(one.state.source, one.state.name): one.state for one in applied}
     states = {**states, **new_states}
     remember(run, Knowledge(states, every, cached))
-    told = (*unmatched_patterns(run, every), *unknown_columns(run, every, states), *stale_replicas(every))
-    notes = taken if run.table else (*taken, *told)
+    notes = taken if run.table else (*taken, *_notes_on_all(run, every, states))
     _keep_logs(lake, states)
     return GoldResult((*applied, *still_parked), notes)
+
+
+def _notes_on_all(run: Run, tasks: Sequence[Task], states: Mapping[TableId, TableState]) -> list[str]:
+    """What only a run over all tables can tell: it looks at each of them."""
+    return [*unmatched_patterns(run, tasks), *unknown_columns(run, tasks, states), *stale_replicas(tasks)]
 
 
 def _waits(run: Run, tries: FailedTries, task: Task) -> bool:
