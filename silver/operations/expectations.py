@@ -103,7 +103,9 @@ def _changes(
         return changes.select("*", *(broken[name].alias(f"_breaks_{i}") for i, name in enumerate(named)))
 
     def measured(spark: SparkSession) -> Sequence[Finding]:
-        return reconciled(Ledger(spark, run, past, plain, since, known)) if quality.reconciliation else ()
+        if not quality.reconciliation:
+            return ()
+        return reconciled(Ledger(spark, run, past, replace(plain, size=size), since, known))
 
     target = CheckTarget(
         "silver",

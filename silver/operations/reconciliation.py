@@ -20,6 +20,7 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.pipeline.layer import Run
 from framework.quality.memory import memory_of
 from framework.spark.comparison import compare
+from framework.spark.tuning import tune_for_rows
 from framework.text.formatting import quantity
 from silver.batches.batch_counts import COUNTS_SCHEMA
 from silver.batches.landings import before_halves_of, identify, identify_all, outcomes_in_epochs
@@ -92,15 +93,18 @@ def reconciled(ledger: Ledger) -> list[Finding]:
         or started is None
         or any(not r.success for r in known if r.kind in (ACCOUNTED.kind, TRACEABLE.kind))
     ):
+        tune_for_rows(spark, total)
         return _compared(everything, ledger.messages(), total)
     fresh = lake.read(spark, MESSAGES_TABLE).where(F.col("ingested_at") >= F.lit(started))
     live = lake.rows(spark, BATCHES_TABLE, COUNTS_SCHEMA).where(F.col("batch") >= counted_from(spark, lake))
     outcomes = live.agg(F.sum("rows")).first()
+    fresh_count = fresh.count()
     is_even = (
-        last.checked_count + fresh.count() == total
+        last.checked_count + fresh_count == total
         and outcomes is not None
         and outcomes[0] == lake.read(spark, CHANGES_TABLE).count()
     )
+    tune_for_rows(spark, max(fresh_count, ledger.subject.size) if is_even else total)
     if not is_even:
         return _compared(everything, ledger.messages(), total)
     return _compared(ledger, ledger.messages().where(F.col("ingested_at") >= F.lit(started)), total)
@@ -115,10 +119,12 @@ def _compared(ledger: Ledger, messages: DataFrame, total: int) -> list[Finding]:
     lost_count, unknown_count, twice_count, seen = (int(row[i]) for i in range(4)) if row else (0, 0, 0, 0)
     lost_rows, unknown_rows = both.where(lost), both.where(unknown)
     if lost_count and ledger.since >= 0:  # older messages may have earlier outcomes
+        tune_for_rows(ledger.spark, total)
         ever = replace(ledger, since=-1)
         lost_rows = lost_rows.join(ever.outcomes(), list(MESSAGE_ID), "left_anti")
         lost_count = lost_rows.count()
     if unknown_count:  # messages of earlier runs that were decoded again, and those of stopped sources
+        tune_for_rows(ledger.spark, total)
         everything = ledger.everything().select(*MESSAGE_ID)
         unknown_rows = unknown_rows.join(near(everything, unknown_rows), list(MESSAGE_ID), "left_anti")
         unknown_count = unknown_rows.count()

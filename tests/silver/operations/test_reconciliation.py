@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from framework.config.model import load_config
 from framework.contracts.quality import MOST_KEYS, QualityResult
@@ -19,8 +20,11 @@ from framework.contracts.table_schemas import CHANGES, MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from framework.quality.job import judge
+from framework.spark import tuning
+from framework.spark.comparison import compare
 from silver.batches import batch_counts, changes_table
 from silver.layer import LAYER as SILVER
+from silver.operations import reconciliation
 from silver.operations.reconciliation import may_land_twice
 
 CONFIG = """pipeline: shop
@@ -127,6 +131,30 @@ def test_more_transactions_lack_changes_than_a_verdict_names_until_their_changes
     assert pipeline.lacking() == (MOST_KEYS + 2, names)
     pipeline.take([(0, 25, "t21"), (0, 26, "t00")])
     assert pipeline.lacking() == (MOST_KEYS, (*names[1:], "feed/t20: 0 of 1"))
+
+
+def test_all_messages_are_compared_with_the_settings_for_so_many(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = list[str | None]()
+
+    def noted(expected: DataFrame, found: DataFrame) -> DataFrame:
+        seen.append(expected.sparkSession.conf.get("spark.sql.adaptive.enabled"))
+        return compare(expected, found)
+
+    monkeypatch.setattr(tuning, "SMALL_ROWS", 9)
+    monkeypatch.setattr(reconciliation, "compare", noted)
+    pipeline = Pipeline(spark, tmp_path)
+    pipeline.take([(0, offset, "") for offset in range(20)])
+    assert pipeline.failures() == {}
+
+    # an outcome without its message: the totals do not add up, so a batch of one row compares all of them
+    changes = pipeline.lake.read(spark, CHANGES_TABLE).where("offset = 3").withColumn("offset", F.lit(99))
+    pipeline.lake.append(changes.withColumn("offset", F.col("offset").cast("bigint")), CHANGES_TABLE)
+    seen.clear()
+    pipeline.take([(0, 20, "")])
+    assert "every_fate_has_its_message" in pipeline.failures()
+    assert set(seen) == {"true"}
 
 
 def test_rows_of_a_table_and_dumps_of_kcat_may_land_twice(tmp_path: Path) -> None:
