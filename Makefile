@@ -133,7 +133,7 @@ test-connect: $(READY)
 	SPARK_REMOTE='local[2]' SPARK_TESTING=1 $(BIN)/python -m pytest $(CONNECT) $(PYTEST_ARGS)
 
 property: $(READY)
-	MAINSTEM_SEED=$(SEED) MAINSTEM_SIZE=large $(BIN)/python -m pytest -s tests/end_to_end/test_random_feeds.py tests/end_to_end/test_lost_state.py tests/end_to_end/test_quality_defaults.py tests/gold tests/silver/changes tests/silver/formats/test_time.py $(PYTEST_ARGS)
+	MAINSTEM_SEED=$(SEED) MAINSTEM_SIZE=large $(BIN)/python -m pytest -s tests/end_to_end/test_random_feeds.py tests/end_to_end/test_lost_state.py tests/end_to_end/test_quality_defaults.py tests/gold tests/silver/changes tests/silver/formats tests/silver/decoding tests/silver/batches/test_open_halves.py tests/silver/operations/test_new_outcomes.py $(PYTEST_ARGS)
 
 chaos: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/end_to_end/test_crashes.py tests/end_to_end/test_rare_crashes.py tests/end_to_end/test_unusable_places.py tests/end_to_end/test_kills.py tests/end_to_end/test_killed_upkeep.py tests/end_to_end/test_lost_workers.py tests/end_to_end/test_bronze_rewritten.py $(PYTEST_ARGS)

@@ -6,7 +6,6 @@ For `make property`: a dozen tables, twice.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from framework.pipeline.layer import Run, installed_layers
 from framework.quality.job import judge
+from tests.amounts import IS_LARGE
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 
 SETTINGS = """  log: {format: canal, files: ./log, layout: kcat}
@@ -72,7 +72,7 @@ def land(folder: Path, name: str, lines: Sequence[str]) -> None:
     (folder / "log" / f".{name}").rename(folder / "log" / f"{name}.jsonl")
 
 
-@pytest.mark.skipif("MAINSTEM_SIZE" not in os.environ, reason="make property runs it: it takes a minute")
+@pytest.mark.skipif(not IS_LARGE, reason="make property runs it: it takes a minute")
 def test_no_default_rule_fails_on_a_correct_replica(spark: SparkSession, tmp_path: Path) -> None:
     shop = Shop(spark, tmp_path, SETTINGS)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from collections.abc import Sequence
@@ -21,10 +20,11 @@ from framework.quality.memory import recall
 from framework.quality.runner import findings_of
 from gold.layer import LAYER as GOLD
 from silver.layer import LAYER as SILVER
+from tests.amounts import IS_LARGE
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 
 LAYERS = (SILVER, GOLD)
-ROUNDS = 12 if "MAINSTEM_SIZE" in os.environ else 6
+ROUNDS = 12 if IS_LARGE else 6
 RULES = """quality:
   scan: counted
   sources: {feed: 40000 days}
@@ -129,7 +129,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(3 if "MAINSTEM_SIZE" in os.environ else 1))
+@pytest.mark.parametrize("seed", range(3 if IS_LARGE else 1))
 def test_what_is_kept_is_what_everything_shows(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     """Drawn changes of two tables, rules, and writers that are not Mainstem."""
     source = random.Random(seed)

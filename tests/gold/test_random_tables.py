@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn
 from framework.contracts.events import Token
 from gold.planning.table_state import State
+from tests.amounts import IS_LARGE
 from tests.gold.silver_builder import (
     ChangeSpec,
     GoldPipeline,
@@ -35,7 +36,7 @@ from tests.gold.silver_builder import (
 from tests.rebuilds import changed_by
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
-TABLES, STEPS, BATCHES = (20, 30, 4) if os.environ.get("MAINSTEM_SIZE") else (8, 16, 3)
+TABLES, STEPS, BATCHES = (20, 30, 4) if IS_LARGE else (8, 16, 3)
 KEYS = range(1, 6)
 RULES = (
     "",

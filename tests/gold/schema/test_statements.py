@@ -17,12 +17,12 @@ from gold.schema.case_matching import match_case
 from gold.schema.columns import ColumnNaming, ordered_names, replaced_columns
 from gold.schema.lineage import ColumnAction, Lineage
 from gold.schema.type_inference import ColumnEvidence
+from tests.amounts import IS_LARGE
 from tests.gold.schema.test_column_names import whole_rows
 from tests.gold.schema.test_columns import lineage as lineage_of
 from tests.gold.silver_builder import ChangeSpec, GoldPipeline, copied, ddl, insert, update
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
-IS_LARGE = bool(os.environ.get("MAINSTEM_SIZE"))
 TABLES = 20_000 if IS_LARGE else 1_500
 NAMES = ("a", "b", "c", "Note", "x")
 

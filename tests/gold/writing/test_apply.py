@@ -4,7 +4,6 @@ one answer, whatever the way to it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,6 +25,7 @@ from framework.contracts.ddl_actions import (
 from framework.pipeline.layer import Run
 from gold.layer import LAYER
 from gold.planning.table_state import State
+from tests.amounts import IS_LARGE
 from tests.gold.silver_builder import (
     ChangeSpec,
     GoldPipeline,
@@ -39,7 +39,6 @@ from tests.gold.silver_builder import (
     update,
 )
 
-IS_LARGE = bool(os.environ.get("MAINSTEM_SIZE"))
 MOVES = [
     insert("t", 1, row(1, a="x", b="kept")),
     update("t", 2, row(1), row(1, b="new"), partial=True),

@@ -20,6 +20,7 @@ import pytest
 
 from silver.changes.decode import SourcePlan
 from silver.formats import FORMATS
+from tests.amounts import IS_LARGE
 from tests.silver.changes.silver_in_memory import Silver
 from tests.silver.changes.small_source import KEYED, Database
 from tests.silver.changes.source_writers import BEATS, WRITERS
@@ -27,7 +28,7 @@ from tests.silver.changes.test_decode import MESSAGES, plan
 from tests.silver.changes.written_messages import Sent, Writer
 
 SEED = int(os.environ.get("MAINSTEM_SEED") or 1)
-FEEDS = 200 if os.environ.get("MAINSTEM_SIZE") else 2
+FEEDS = 200 if IS_LARGE else 2
 Message = tuple[int, Sent]
 """A partition and what is appended to it."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -17,10 +16,11 @@ from silver.changes.decode import decode_batch
 from silver.changes.pairing import KNOWN, NEW, PENDING, pair
 from silver.changes.staged_rows import Row, plain_rows
 from silver.formats import datahub_blob
+from tests.amounts import IS_LARGE
 from tests.silver.changes.test_decode import MESSAGES, message, plan
 
 FIELDS = list(MESSAGES)[:8]
-DELIVERIES = 4_000 if os.environ.get("MAINSTEM_SIZE") else 250
+DELIVERIES = 4_000 if IS_LARGE else 250
 LATER = 10 * 1_605_339_932_000_000
 Values = dict[str, str]
 

@@ -29,6 +29,7 @@ from silver.values.canonical import (
     number_text,
     wall_of_text,
 )
+from tests.amounts import IS_LARGE
 from tests.silver.recorded import Sample, recordings, sample_of
 
 MANY = settings(max_examples=400, derandomize=True, deadline=None)
@@ -129,7 +130,7 @@ def from_bytes(good: Sample, value: bytes) -> object:
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
-@settings(MANY, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(MANY, max_examples=150 if IS_LARGE else 50, suppress_health_check=[HealthCheck.too_slow])
 @given(CELLS, st.booleans(), st.booleans())
 def test_python_values_and_bytes_are_read_alike(
     name: str, cells: list[tuple[str, str]], is_compact: bool, is_declared: bool

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import gc
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -24,6 +23,7 @@ from silver.ddl.tokens import DEEPEST, DIALECTS, LONGEST_TEXT
 from silver.decoding.format import Context, Options
 from silver.formats import FORMATS
 from silver.values.sql_types import type_of_ddl
+from tests.amounts import IS_LARGE
 from tests.silver.changes.test_decode import MESSAGES
 from tests.silver.changes.test_pairing import after, before
 from tests.silver.recorded import Sample, sample_of
@@ -34,7 +34,6 @@ what is quadratic takes 64 times.
 """
 QUICK = 0.06
 """Seconds: less than that says nothing."""
-IS_LARGE = os.environ.get("MAINSTEM_SIZE") == "large"
 PART = 1 if IS_LARGE else 4
 """The default run takes messages of a part of the size."""
 MEMBERS = 1_000 if IS_LARGE else 12

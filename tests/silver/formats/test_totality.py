@@ -19,13 +19,17 @@ from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.format import Context, Format
 from silver.formats import FORMATS
 from silver.values.sequence import sequence_of
+from tests.amounts import IS_LARGE
 from tests.silver.recorded import format_of, recordings, sample_of
 
 ALL = pytest.mark.parametrize("name", sorted(FORMATS))
 MANY = settings(
-    max_examples=200, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=200 if IS_LARGE else 60,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
-FEW = settings(MANY, max_examples=60)
+FEW = settings(MANY, max_examples=60 if IS_LARGE else 30)
 ODD: list[Any] = [
     None,
     True,
