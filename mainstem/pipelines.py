@@ -85,7 +85,8 @@ def detect(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 
     sample = Sample()
     found = detect_format(peek_messages(Path(path), sample), FORMATS, samples=feeds.sample)
-    return {"path": str(path), **found, "is_sample": sample.is_cut, "file_count": sample.files}
+    read = {"is_sample": sample.is_cut, "file_count": sample.files, "skipped": list(sample.skipped)}
+    return {"path": str(path), **found, **read}
 
 
 def plan(config: Config | str | os.PathLike[str], *, table: str | None = None) -> dict[str, Any]:

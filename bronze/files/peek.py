@@ -12,8 +12,8 @@ from typing import BinaryIO
 from bronze.files.arrow_reader import CHUNK
 from bronze.files.gzip_members import InflatedError, unpacked
 from bronze.files.line_parser import Block, LongLine, from_kcat, from_lines, split_lines
-from bronze.files.listing import ListedFile
-from bronze.files.local_files import list_local, open_file
+from bronze.files.listing import ListedFile, utf8_name
+from bronze.files.local_files import SkippedEntry, list_local, open_file
 from bronze.files.zeros import MOST_ZEROS, ZerosError, check_holes, without_long_zeros
 from framework.contracts.file_messages import Cause, FiledMessage, Sample
 from framework.contracts.messages import BAD_COORDINATES, RawMessage
@@ -58,9 +58,9 @@ def peek_messages(path: Path, sample: Sample | None = None) -> Iterator[FiledMes
             action="name a file or folder of messages",
         )
     folder = str(path if path.is_dir() else path.resolve().parent)
-    files = _files(path if path.is_dir() else path.resolve())
+    files, skipped = _files(path if path.is_dir() else path.resolve())
     if sample is not None:
-        sample.files = len(files)
+        sample.files, sample.skipped = len(files), skipped
     for at, (name, place) in enumerate(files):
         if sample is None:
             yield from _messages(place, name, folder)
@@ -102,15 +102,16 @@ def _limited(chunks: Iterable[bytes], sample: Sample) -> Iterator[bytes]:
         sample.size -= len(chunk)
 
 
-def _files(path: Path) -> list[tuple[str, str]]:
-    """Name and path of each file, sorted by name; a path of a file gives that file alone."""
+def _files(path: Path) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+    """Name and path of each file, sorted by name, and the entries that are not read.
+
+    A path of a file gives that file alone.
+    """
     if path.is_file():
-        return [(path.name, str(path))]
-    files = sorted(
-        (entry for entry in list_local(str(path)) if isinstance(entry, ListedFile)),
-        key=lambda each: each.file,
-    )
-    return [(each.file, each.path) for each in files]
+        return [(path.name, str(path))], ()
+    entries = list(list_local(str(path)))
+    files = sorted((each.file, each.path) for each in entries if isinstance(each, ListedFile))
+    return files, tuple(utf8_name(str(each)) for each in entries if isinstance(each, SkippedEntry))
 
 
 def _messages(place: str, name: str, folder: str, sample: Sample | None = None) -> Iterator[FiledMessage]:

@@ -55,9 +55,11 @@ class Sample:
         size: How many bytes of decompressed content may still be read.
         is_cut: Whether anything was left unread for these limits.
         files: How many files there are to read, empty ones included.
+        skipped: The entries of a folder that are not read, each with the reason.
     """
 
     messages: int = 20_000
     size: int = 128 * 1024 * 1024
     is_cut: bool = False
     files: int = 0
+    skipped: tuple[str, ...] = ()

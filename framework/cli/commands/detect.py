@@ -19,6 +19,7 @@ from framework.spark.session import close_session, open_session
 from framework.text.formatting import quantity
 from framework.text.tables import TextTable
 
+_SHOWN_SKIPPED = 10
 _ANY_SOURCE = "<source>"
 """Stands for the name of the source: the database of tables whose feed names none."""
 
@@ -49,14 +50,20 @@ def detect_formats(path: Path, source: str = "feed") -> Mapping[str, Any]:
     """The formats of a file or folder of messages, as the feed of a source of this name.
 
     `is_sample` says whether only a part was read, as there is more than a sample of it. `file_count` is the
-    number of files, also of those without a message.
+    number of files, also of those without a message; `skipped` names the entries that are not read, with the
+    reasons.
     """
     layers = list(installed_layers())
     read_messages = next(layer.read_messages for layer in layers if layer.read_messages is not None)
     detect = next(layer.detect for layer in layers if layer.detect is not None)
     sample = Sample()
     found = detect(read_messages(path, sample), source)
-    return {**found, "is_sample": sample.is_cut, "file_count": sample.files}
+    return {**found, **about_sample(sample)}
+
+
+def about_sample(sample: Sample) -> dict[str, Any]:
+    """What was read of a file or folder: whether only a part, how many files, and what is not read."""
+    return {"is_sample": sample.is_cut, "file_count": sample.files, "skipped": list(sample.skipped)}
 
 
 def topics_of(options: Options) -> TopicPlace | None:
@@ -105,19 +112,21 @@ class TopicMessages:
         wanted = [message for message in self._messages if topics is None or message.file in topics]
         files = len({message.file for message in wanted})
         found = self._detect(wanted, source)
-        return {**found, "is_sample": self._sample.is_cut, "file_count": files}
+        return {**found, **about_sample(self._sample), "file_count": files}
 
 
 def _lines(answer: Mapping[str, Any], place: str, noun: str) -> Iterator[str | TextTable]:
     if not answer["messages"]:
         yield f"{place}: {_why_empty(answer['file_count']) if noun == 'file' else 'no message'}"
         yield from (advised(cause) for cause in answer["advice"])
+        yield from _skipped_lines(answer["skipped"])
         return
     layouts = ", ".join(f"{name} ({count:,})" for name, count in answer["layouts"].items())
     sizes = f"{quantity(len(answer['files']), noun)}, {quantity(answer['messages'], 'message')}"
     yield f"{place}: {sizes}" + (f", layout {layouts or 'unknown'}" if noun == "file" else "")
     if answer["is_sample"]:
         yield "this is a sample: there are more messages"
+    yield from _skipped_lines(answer["skipped"])
     for found in answer["formats"]:
         yield from _format_lines(found)
     if answer["tombstones"]:
@@ -143,6 +152,12 @@ def _lines(answer: Mapping[str, Any], place: str, noun: str) -> Iterator[str | T
             yield likeness(near)
         yield ""
         yield "no format reads any of it: `mainstem formats` lists those that are known"
+
+
+def _skipped_lines(skipped: Sequence[str]) -> Iterator[str]:
+    yield from (f"not read: {entry}" for entry in skipped[:_SHOWN_SKIPPED])
+    if len(skipped) > _SHOWN_SKIPPED:
+        yield f"not read: {quantity(len(skipped) - _SHOWN_SKIPPED, 'more entry', 'more entries')}"
 
 
 def _why_empty(files: int) -> str:

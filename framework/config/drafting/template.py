@@ -224,6 +224,8 @@ def _shown(folder: Path) -> list[Path]:
 
 def why_unread(answer: Mapping[str, Any], place: str = "folder") -> str:
     """Why no format reads anything in a folder or topic, in a few words."""
+    if not answer["file_count"] and answer.get("skipped"):
+        return f"no file of it is read: {answer['skipped'][0]}"
     if not answer["file_count"] and place == "folder":
         return "there is no file in it (files named `.…`, `_…` or `….tmp` are ignored)"
     if answer["advice"]:

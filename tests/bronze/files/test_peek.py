@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import time
 from pathlib import Path
 
@@ -60,6 +61,15 @@ def test_sample_ends_before_the_line_that_it_would_cut(tmp_path: Path) -> None:
     sample = Sample(size=7)
     assert [each.message.value for each in peek_messages(tmp_path, sample)] == [b"aa", b"bb"]
     assert sample.is_cut
+
+
+def test_sample_names_what_a_run_would_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"{}\n")
+    (tmp_path / os.fsdecode(b"b\xe4.json")).write_bytes(b"{}\n")
+    sample = Sample()
+    assert [each.file for each in peek_messages(tmp_path, sample)] == ["a.json"]
+    (skipped,) = sample.skipped
+    assert skipped.startswith("b\\xe4.json: a name that is not UTF-8")
 
 
 def test_sample_of_an_empty_folder_is_all_of_it(tmp_path: Path) -> None:

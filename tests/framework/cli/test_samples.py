@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import time
 from pathlib import Path
 
@@ -33,6 +34,24 @@ def test_detect_reads_a_sample(endless: Path, capsys: pytest.CaptureFixture[str]
 def test_detect_says_that_it_read_a_sample(endless: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["detect", str(endless)])
     assert "this is a sample: there are more messages" in capsys.readouterr().out
+
+
+def test_detect_says_what_a_run_would_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(12):
+        (tmp_path / os.fsdecode(b"b\xe4%d.json" % number)).write_bytes(b"{}\n")
+    assert main(["detect", str(tmp_path)]) == 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("not read: ")]
+    assert len(lines) == 11
+    assert lines[0].startswith("not read: b\\xe40.json: a name that is not UTF-8")
+    assert lines[-1] == "not read: 2 more entries"
+    assert main(["detect", str(tmp_path), "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["skipped"]) == 12
+
+
+def test_init_says_why_no_file_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / os.fsdecode(b"b\xe4.json")).write_bytes(b"{}\n")
+    main(["init", "--from", str(tmp_path), "--config", str(tmp_path / "mainstem.yml")])
+    assert "not UTF-8" in capsys.readouterr().err
 
 
 def test_events_end_at_the_limit(endless: Path, capsys: pytest.CaptureFixture[str]) -> None:
