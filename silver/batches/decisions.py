@@ -252,7 +252,8 @@ def _whole_rows(staged: DataFrame, history: EarlierOutcomes, contents: Contents)
     if history.changes is None and not contents.may_hold_repeats:
         return whole
     repeats = outcomes.duplicate_ids(staged, history.changes)
-    return outcomes.resolve_duplicates(whole, repeats, history, contents.ambiguous_positions)
+    number, in_partitions = contents.ambiguous_positions, bool(contents.in_partitions)
+    return outcomes.resolve_duplicates(whole, repeats, history, number, in_partitions=in_partitions)
 
 
 def _find_stops(

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.quarantine_reasons import Reason
 from framework.spark.columns import by_source
+from silver.batches.duplicate_groups import IS_NEW, TABLE, DuplicateGroups, split_groups, table_key
 from silver.batches.known_runs import (
     EarlierOutcomes,
     messages_of,
@@ -29,9 +30,7 @@ from silver.changes.deduplication import deduplicate_groups
 from silver.changes.grouping import Batches
 from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, REPEATED, pair_groups
 from silver.changes.staged_rows import STAGED, STAGED_DDL
-from silver.values.sequence import epoch_part_sql
 
-_PLACE = ("source", "database", "schema", "table")
 FEW = 100_000
 """Up to this number, the ids of duplicates are broadcast; for more, the rows are shuffled."""
 FEW_HALVES = 1_000
@@ -43,13 +42,6 @@ UNPAIRED = f"kind = 'quarantined' AND reason = '{Reason.UNPAIRED_BEFORE_IMAGE}'"
 def coordinates() -> Column:
     """A change's coordinates as one sortable value; messages after a restart of the offsets come last."""
     return F.struct(F.coalesce("restart", F.lit(0)), "topic", "partition", "offset", "ordinal")
-
-
-def table_key(*more: str) -> Column:
-    """A text that identifies the table (and more columns) of a row; nulls count as values."""
-    return F.to_json(
-        F.struct(*(F.col(f"`{name}`") for name in (*_PLACE, *more))), {"ignoreNullFields": "false"}
-    )
 
 
 def staged_columns(frame: DataFrame) -> DataFrame:
@@ -143,19 +135,13 @@ def has_ambiguous_position() -> Column:
     return (F.col("kind") == "row") & F.col("half").isNull() & ~is_place
 
 
-def _duplicate_group() -> Column:
-    """The group in which rows may be duplicates: a table and position, or its epoch and the key or values."""
-    values = F.transform("keys", lambda name: F.try_element_at(F.col("after"), name))
-    has_key, content = F.coalesce(F.size("keys") > 0, F.lit(False)), _content("after").cast("string")
-    row = F.when(has_key, F.to_json(F.struct(values.alias("key")))).otherwise(content)
-    copied = F.concat_ws("|", F.expr(epoch_part_sql("sequence")), table_key(), row)
-    read = F.when((F.col("op") == "read") & ~has_key, F.lit("read"))
-    placed = F.concat_ws("|", table_key("position"), read)
-    return F.when(F.col("position").isNull(), copied).otherwise(placed)
-
-
 def deduplicate_ambiguous(
-    whole: DataFrame, repeats: DataFrame, history: EarlierOutcomes, *, are_few: bool
+    whole: DataFrame,
+    repeats: DataFrame,
+    history: EarlierOutcomes,
+    *,
+    are_few: bool,
+    in_partitions: bool = False,
 ) -> tuple[DataFrame, DataFrame]:
     """Resolve duplicates among the rows that are `has_ambiguous_position`.
 
@@ -164,89 +150,22 @@ def deduplicate_ambiguous(
     Returns:
         Of these rows, those of groups without duplicates, unchanged, and the outcomes of the others.
     """
-    rows = whole.where(has_ambiguous_position()).withColumn("_group", _duplicate_group())
-    places = rows.join(repeats.select("change_id"), "change_id", "left_semi").select("_group").distinct()
-    places = F.broadcast(places) if are_few else places
-    members = rows.join(places, "_group", "left_semi").withColumn("origin", F.lit(NEW))
+    every = whole.where(has_ambiguous_position()).withColumn("origin", F.lit(NEW))
     messages = messages_of(whole)
-
-    def of_groups(earlier: DataFrame, origin: str) -> DataFrame:
-        rows = staged_columns(earlier).withColumn("_group", _duplicate_group())
-        return rows.join(places, "_group", "left_semi").withColumn("origin", F.lit(origin))
-
+    if history.changes is not None:
+        known = staged_columns(with_own_positions(history.changes.where("kind = 'row'")))
+        every = every.unionByName(known.withColumn("origin", F.lit(KNOWN)))
+    groups = DuplicateGroups(every, repeats.select("change_id"), are_few, in_partitions)
+    members = groups.members()
     if history.outcomes is not None:
         outcomes = with_own_positions(history.outcomes)
         messages = messages.unionByName(messages_of(outcomes))
         repeated = staged_columns(outcomes.where("kind = 'duplicate' AND NOT is_replaced"))
-        repeated = of_groups(with_images_of_repeated(repeated, members, are_few=are_few), REPEATED)
+        repeated = with_images_of_repeated(repeated, members.where(IS_NEW), are_few=are_few)
+        repeated = groups.among(repeated.withColumn("origin", F.lit(REPEATED)))
         members = members.unionByName(repeated.select(members.columns))
-    if history.changes is not None:
-        known = of_groups(with_own_positions(history.changes.where("kind = 'row'")), KNOWN)
-        members = members.unionByName(known.select(members.columns))
     members = with_runs(members, messages, are_few=are_few)
-    rest = rows.join(places, "_group", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
-    return rest, _apply_to_groups(split_groups(members), deduplicate_groups)
-
-
-def split_groups(members: DataFrame) -> DataFrame:
-    """Split the groups, so that not a whole statement is decided by one call of Python.
-
-    Rows that share a key, before or after the change, stay together, because one continues from the other; in
-    a record (with a `run`), rows that are equal. A group stays whole where rows leave and reach one key
-    (`id = id + 1`) or reach it from two, or where rows name different keys.
-
-    Args:
-        members: Rows (STAGED) with `_group`.
-
-    Returns:
-        The same with smaller groups, with `is_in_record`, and with `delivery`: the first offset of the
-        message's delivery, as `deliveries` of `silver/changes/record_runs.py` finds it in the whole group.
-    """
-    place = Window.partitionBy("_group")
-    is_before = (F.col("op") == "delete") | F.col("after").isNull()
-    key = F.coalesce(_key_text(F.when(is_before, F.col("before")).otherwise(F.col("after"))), F.lit("-"))
-    left = F.when(key != _key_text(F.col("before")), _key_text(F.col("before")))
-    keys = F.coalesce(F.to_json("keys"), F.lit("[]"))
-    content = F.xxhash64("op", _content("before"), _content("after"))
-    start = F.coalesce("run", "offset")
-    in_order = Window.partitionBy("_group", "topic", "partition").orderBy(start, "offset")
-    end = F.max(F.coalesce("run_end", "offset")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
-    own, here = F.col("_at") == F.col("_key"), Window.partitionBy("_group", "_at")
-    reached = F.when(own, F.col("_left"))
-    is_left = F.max(~own).over(here) & F.max(reached.isNotNull()).over(here)
-    is_tangled = F.coalesce(is_left | (F.min(reached).over(here) != F.max(reached).over(here)), F.lit(False))
-    spread = members.withColumns({"_key": key, "_left": left, "_keys": keys, "_content": content})
-    spread = spread.withColumn("_at", F.explode(F.array_compact(F.array("_key", "_left"))))
-    spread = spread.withColumns({"_tangled": is_tangled, "_from": F.min(reached).over(here)})
-    whole = F.max("_tangled").over(place) | (F.min("_keys").over(place) != F.max("_keys").over(place))
-    marked = spread.where(own).withColumns(
-        {
-            "_is_whole": whole,
-            "is_in_record": F.max(F.col("run").isNotNull()).over(place),
-            "_begin": F.when(end.isNull() | (start - 1 > end), start),
-        }
-    )
-    marked = marked.withColumn(
-        "delivery",
-        F.max("_begin").over(in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)),
-    )
-    part = F.when(F.col("is_in_record"), F.col("_content").cast("string"))
-    part = part.when(~F.col("_is_whole"), F.coalesce("_from", "_key"))
-    return marked.withColumn("_group", F.concat_ws("|", "_group", part)).select(
-        *members.columns, "is_in_record", "delivery"
-    )
-
-
-def _content(image: str) -> Column:
-    """A number for the values of an image, whatever the order of its columns."""
-    return F.xxhash64(F.array_sort(F.map_entries(image)))
-
-
-def _key_text(image: Column) -> Column:
-    """The values of the key in an image as a text; null if there is no key or the image lacks part of it."""
-    has_key = (F.size("keys") > 0) & F.forall("keys", lambda name: F.map_contains_key(image, name))
-    values = F.transform("keys", lambda name: F.try_element_at(image, name))
-    return F.when(has_key, F.to_json(F.struct(values.alias("key")), {"ignoreNullFields": "false"}))
+    return groups.rest(), _apply_to_groups(split_groups(members), deduplicate_groups)
 
 
 def pair_halves(
@@ -320,7 +239,7 @@ def _few_open_halves(halves: DataFrame) -> _OpenHalves | None:
     """What is known of the halves (STAGED); None if there are more than FEW_HALVES."""
     image = F.when(F.col("after").isNull(), F.col("before")).otherwise(F.col("after"))
     key = F.transform("keys", lambda name: F.try_element_at(image, name))
-    rows = halves.select(*_PLACE, "sequence", key.alias("key")).limit(FEW_HALVES + 1).collect()
+    rows = halves.select(*TABLE, "sequence", key.alias("key")).limit(FEW_HALVES + 1).collect()
     if len(rows) > FEW_HALVES:
         return None
     keys_by_position: dict[tuple[str | None, ...], set[tuple[str | None, ...]]] = {}
@@ -361,7 +280,12 @@ def deadline_of(deadlines: Mapping[str, datetime | None]) -> Column:
 
 
 def resolve_duplicates(
-    whole: DataFrame, repeats: DataFrame, history: EarlierOutcomes, open_rows: int
+    whole: DataFrame,
+    repeats: DataFrame,
+    history: EarlierOutcomes,
+    open_rows: int,
+    *,
+    in_partitions: bool = False,
 ) -> DataFrame:
     """Mark the rows that duplicate others.
 
@@ -370,6 +294,7 @@ def resolve_duplicates(
         repeats: The result of `duplicate_ids`.
         history: What is known of earlier messages.
         open_rows: How many of the rows are `has_ambiguous_position`.
+        in_partitions: Whether rows are ordered by their partition.
     """
     number = repeats.count()
     if not number:
@@ -378,7 +303,9 @@ def resolve_duplicates(
     repeats = F.broadcast(repeats) if are_few else repeats
     if not open_rows:
         return mark_duplicates(whole, repeats)
-    rest, settled = deduplicate_ambiguous(whole, repeats, history, are_few=are_few)
+    rest, settled = deduplicate_ambiguous(
+        whole, repeats, history, are_few=are_few, in_partitions=in_partitions
+    )
     certain = whole.where(~has_ambiguous_position())
     return mark_duplicates(certain, repeats).unionByName(rest).unionByName(settled)
 

@@ -13,7 +13,9 @@ All that holds while the partition stands still. If a message with a later time 
 change and the one that it repeats (its sequence is raised above that one's, see `partition_order.py`), it is
 a duplicate also where it continues: a connector that begins again sends A to B, B to A once more, perhaps
 after A to C of a later time. A third A to B of the same second whose transaction is committed after a later
-statement's looks the same; it is taken for a repeat.
+statement's looks the same; it is taken for a repeat. While times are behind what the partition had reached
+(a clock steps back, a slow statement is committed), changes with other times continue from each other, and
+only a later time of the row itself shows a repeat: A to B, B to A at an earlier time, A to B is three.
 
 Where the position is that of a record or a transaction, it may hold several equal rows of a table without a
 key: if they follow each other in their partition they are different rows, and the same number of them
@@ -33,7 +35,8 @@ record in all formats, whether its rows have no position, or some of them share 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 from itertools import chain
 from itertools import count as counts
 from typing import Any
@@ -50,6 +53,8 @@ from silver.values.sequence import name_part, reached_position
 
 _Names = tuple[str, ...]
 _Values = tuple[str | None, ...]
+_At = tuple[str, int]
+"""What a change says, and the ordinal of its row in the message."""
 
 
 def deduplicate_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -70,13 +75,14 @@ def deduplicate(members: list[Row]) -> list[Row]:
         return _deduplicate_record(members)
     outcomes: list[Row] = []
     times: Counter[str] = Counter()
-    reached: dict[tuple[str, int], str] = {}
+    reached: dict[_At, str] = {}
     states: dict[Any, Image | None] = {}
-    again, emptied, gone = set[Any](), set[Any](), _DeletedRows()
+    again, emptied, gone, passed = set[Any](), set[Any](), _DeletedRows(), _PassedChanges()
     for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, *_order(r))):
         image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
         key, old = key_values(row["keys"], image), key_values(row["keys"], row["before"])
-        state = states.get(key if old is None else old)
+        former = key if old is None else old
+        state = states.get(former)
         is_free = old in (None, key) or not states.get(key) or old in again
         content = _content(row)
         count = times[content]
@@ -85,13 +91,17 @@ def deduplicate(members: list[Row]) -> list[Row]:
             is_whole = row["op"] == Op.UPDATE and not row["partial"]
             is_back = is_whole and old != key and key in emptied
             continues = is_back or (is_free and _continues(row, state, key, gone))
-            if at in reached and (position > reached[at] or not continues):
+            is_behind_repeat = former in again or key in emptied
+            is_passed = position != reached.get(at) or (at in passed and not is_behind_repeat)
+            if at in reached and (is_passed or not continues):
                 outcomes.append(as_duplicate(row))
                 continue
             outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
         times[content] += 1
-        reached[at] = max(position, reached.get(at, ""))
+        reached.setdefault(at, position)
         is_again = count > 0 or old in again
+        if not is_again:
+            passed.note(at, row["position"] or "", {key, old} - {None})
         again.discard(old)
         (again.add if is_again else again.discard)(key)
         emptied.discard(key)
@@ -103,6 +113,26 @@ def deduplicate(members: list[Row]) -> list[Row]:
         if key is None:
             gone.note(row)
     return outcomes
+
+
+class _PassedChanges:
+    """Changes of which a row had a change with a later time afterwards: an equal one is a repeat."""
+
+    def __init__(self) -> None:
+        self._open: defaultdict[Any, list[tuple[str, _At]]] = defaultdict(list)
+        """By row, a heap of the times of its changes that are not passed."""
+        self._passed: set[_At] = set()
+
+    def __contains__(self, at: _At) -> bool:
+        return at in self._passed
+
+    def note(self, at: _At, time: str, rows: Iterable[Any]) -> None:
+        """Take a change of one row, or of two where its key changes, into account."""
+        for row in rows:
+            mine = self._open[row]
+            while mine and mine[0][0] < time:
+                self._passed.add(heappop(mine)[1])
+            heappush(mine, (time, at))
 
 
 class _DeletedRows:
@@ -213,7 +243,8 @@ def _nth_ids(change_id: str, count: int) -> Iterator[str]:
 
 def _content(row: Row) -> str:
     """What distinguishes a change from others at its position."""
-    return digest((row["op"], *image_parts(row["before"]), *image_parts(row["after"])))
+    own = row["position"] or ""
+    return digest((own, row["op"], *image_parts(row["before"]), *image_parts(row["after"])))
 
 
 def _order(row: Row) -> tuple[str, int, int, int]:

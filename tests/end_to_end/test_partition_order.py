@@ -26,6 +26,7 @@ sources:
   kept: {format: canal, files: ./landing/kept, layout: kcat}
   slow: {format: canal, files: ./landing/slow, layout: kcat}
   late: {format: canal, files: ./landing/late, layout: kcat}
+  back: {format: canal, files: ./landing/back, layout: kcat}
   sink: {format: debezium, files: ./landing/sink, layout: kcat, order: partition}
 tables: [{match: shop.kept, history: true}, {match: sink.sink, keys: [id]}]
 quality: false
@@ -125,6 +126,7 @@ def test_what_follows_in_a_partition_wins_and_what_is_delivered_again_is_known(
     topics.land("slow", {0: quick, 1: slow})
     a, b, c, d = updates("late", "ABCD")
     topics.land("late", {0: {**a, "es": NOON + 9000}, 3: d})
+    topics.land("back", dict(enumerate(updates("back", "AB", es=1))))
     a_of_sink, b_of_sink = (
         {"op": "c", "before": None, "after": row("A")},
         {"op": "c", "before": None, "after": row("B")},
@@ -143,6 +145,8 @@ def test_what_follows_in_a_partition_wins_and_what_is_delivered_again_is_known(
         "slow", {2: flat("slow", "DELETE", row("slow"), es=4), 3: flat("slow", "INSERT", row("new"), es=4)}
     )
     topics.land("late", {1: {**b, "es": NOON + 99_000}, 2: {**c, "es": NOON}})
+    b_again = updates("back", "AB", es=1)[1]
+    topics.land("back", {2: flat("back", "UPDATE", row("A"), {"v": "B"}, es=0), 3: b_again})
     assert command(topics, capsys, "run")[0] == 0
 
     assert topics.rows("restarted", "v") == [("C",)]
@@ -151,9 +155,10 @@ def test_what_follows_in_a_partition_wins_and_what_is_delivered_again_is_known(
     assert topics.rows("kept__history", "v", "_cdc_is_current") == [("A", False), ("B", True)]
     assert topics.rows("slow", "v") == [("new",)]
     assert topics.rows("late", "v") == [("D",)]
+    assert topics.rows("back", "v") == [("B",)]
     assert topics.rows("sink", "v", database="sink") == [("A",)]
     found = topics.status()
-    assert (found["changes"], found["duplicates"], found["quarantined"]) == (3 + 2 + 2 + 4 + 4 + 5, 4, {})
+    assert (found["changes"], found["duplicates"], found["quarantined"]) == (3 + 2 + 2 + 4 + 4 + 4 + 5, 4, {})
     rows, sequences = topics.rows("late", "*"), topics.sequences()
     assert command(topics, capsys, "rebuild", "shop.late", "--from", "bronze")[0] == 0
     assert (topics.sequences(), topics.rows("late", "*")) == (sequences, rows)

@@ -11,13 +11,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from silver.batches.duplicate_groups import split_groups
 from silver.batches.known_runs import EarlierOutcomes
-from silver.batches.outcomes import deduplicate_ambiguous, duplicate_ids, split_groups
+from silver.batches.outcomes import deduplicate_ambiguous, duplicate_ids
 from silver.changes.change_id import digest, image_parts
 from silver.changes.deduplication import deduplicate
-from silver.changes.pairing import NEW
+from silver.changes.pairing import KNOWN, NEW
 from silver.changes.staged_rows import STAGED, STAGED_DDL, Row
 from tests.plans import plan_text
+from tests.silver.changes.groups_in_memory import by_reached_position
 
 ROWS = 2_000
 Values = Mapping[str, str | None]
@@ -175,6 +177,58 @@ def test_small_groups_give_what_the_whole_position_gives(spark: SparkSession) ->
     }
     assert found == expected
     assert {kind for kind, _ in expected.values()} == {"row", "duplicate"}
+
+
+def of_partition(draw: Random, table: str) -> list[Row]:
+    """Changes of three rows with a key in a partition whose times jump; some of them come again."""
+    rows: list[Row] = []
+    top = 0
+    for offset in range(draw.randint(3, 14)):
+        if rows and draw.random() < 0.4:
+            again = draw.choice(rows)
+            op, before, after, time = again["op"], again["before"], again["after"], int(again["position"][6:])
+        else:
+            old, new = ({"id": str(draw.randint(1, 3)), "v": draw.choice("ab")} for _ in range(2))
+            new["id"] = new["id"] if draw.random() < 0.1 else old["id"]
+            op = draw.choice(["insert", "update", "update", "update", "delete"])
+            before, after = None if op == "insert" else old, None if op == "delete" else new
+            time = 100 + draw.randint(0, 3)
+        row = change(offset, op, before, after, place=time - 100)
+        top = max(top, time)
+        row["sequence"] = row["sequence"].replace(row["position"], f"011.03{top}", 1)
+        rows.append({**row, "table": table, "change_id": digest((table, row["change_id"]))})
+    return rows
+
+
+def test_groups_of_a_partition_are_those_of_what_it_had_reached(spark: SparkSession) -> None:
+    draw = Random(11)
+    earlier: list[Row] = []
+    new: list[Row] = []
+    expected = {}
+    for number in range(300):
+        rows = of_partition(draw, f"item{number}")
+        cut = draw.randint(0, len(rows))
+        known: list[Row] = []
+        for is_new, part in enumerate((rows[:cut], rows[cut:])):
+            members = [{**row, "origin": KNOWN} for row in known] + [{**row, "origin": NEW} for row in part]
+            outcomes = [row for group in by_reached_position(members) for row in deduplicate(group)]
+            if is_new:
+                expected |= {
+                    (row["table"], row["offset"]): (row["kind"], row["change_id"]) for row in outcomes
+                }
+            known += [row for row in outcomes if row["kind"] == "row" and not is_new]
+        earlier += known
+        new += rows[cut:]
+    staged, history = frame(spark, new), frame(spark, earlier)
+    rest, decided = deduplicate_ambiguous(
+        staged, duplicate_ids(staged, history), EarlierOutcomes(history), are_few=True, in_partitions=True
+    )
+    found = rest.unionByName(decided).select("table", "offset", "kind", "change_id").collect()
+    assert {(table, offset): outcome for table, offset, *outcome in found} == {
+        place: list(outcome) for place, outcome in expected.items()
+    }
+    assert {kind for kind, _ in expected.values()} == {"row", "duplicate"}
+    assert rest.count() > 0
 
 
 @pytest.mark.parametrize("are_few", [True, False])

@@ -6,7 +6,6 @@ The positions are times of whole seconds, so several changes of a row share one.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +21,7 @@ from silver.changes.pairing import KNOWN, NEW
 from silver.changes.staged_rows import Row, plain_rows, staged_table
 from silver.formats import canal, debezium
 from silver.values.sequence import reached_position, with_position
+from tests.silver.changes.groups_in_memory import by_reached_position
 from tests.silver.changes.test_decode import batch, plan
 
 Values = Mapping[str, str]
@@ -80,10 +80,9 @@ class Topic:
     def take(self, writes: Sequence[Write]) -> list[str]:
         """One batch of silver; the kinds of its outcomes."""
         found = self._decoded(writes)
-        groups: dict[str, list[Row]] = defaultdict(list)
-        for row in [*({**row, "origin": KNOWN} for row in self.rows if row["kind"] == "row"), *found]:
-            groups[row["position"]].append({"origin": NEW, **row})
-        outcomes = [row for members in groups.values() for row in decided(members)]
+        earlier = [{**row, "origin": KNOWN} for row in self.rows if row["kind"] == "row"]
+        groups = by_reached_position([*earlier, *({**row, "origin": NEW} for row in found)])
+        outcomes = [row for members in groups for row in decided(members)]
         outcomes.sort(key=lambda row: row["offset"])
         self.rows += outcomes
         return [row["kind"] for row in outcomes]
@@ -155,6 +154,86 @@ def test_a_slow_statement_that_writes_there_and_back_and_there_is_three_changes(
     writes = [Write(9, None, other), Write(0, A, B), Write(0, B, A), Write(0, A, B)]
     assert topic.take(writes) == ["row"] * 4
     assert topic.replica() == {"1": B, "2": other}
+
+
+BACK = (Write(1, A, B), Write(0, B, A), Write(1, A, B))
+
+
+@pytest.mark.parametrize("feed", WRITERS)
+@pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 2)])
+def test_a_change_happens_again_within_its_second_while_the_clock_steps_back(
+    feed: str, cuts: Sequence[int]
+) -> None:
+    """Or while a statement that began before that second is committed."""
+    topic = Topic(feed)
+    ends = (0, *cuts, len(BACK))
+    kinds = [kind for at in range(len(ends) - 1) for kind in topic.take(BACK[ends[at] : ends[at + 1]])]
+    assert kinds == ["row"] * 3
+    assert topic.replica() == {"1": B}
+    assert topic.take([Write(2, B, C), *BACK]) == ["row", "duplicate", "duplicate", "duplicate"]
+    assert topic.replica() == {"1": C}
+
+
+def test_what_a_row_has_passed_changes_nothing_while_the_clock_is_behind() -> None:
+    """A connector that begins again is more likely than a clock that steps back twice."""
+    topic = Topic("canal")
+    writes = [Write(9, None, {"id": "2", "v": "A"}), Write(1, A, B), Write(2, B, A)]
+    assert topic.take([*writes, *writes[1:]]) == ["row"] * 3 + ["duplicate"] * 2
+    assert topic.take(writes[1:]) == ["duplicate"] * 2
+
+
+@st.composite
+def clocks_that_step_back(draw: st.DrawFn) -> list[Write]:
+    """What happens to two rows while the times jump; no change again behind a later time of its row.
+
+    Such a change looks like a repeat (`silver/changes/deduplication.py`).
+    """
+    second, rows, found = 5, dict[str, Values | None](), list[Write]()
+    for _ in range(draw(st.integers(1, 12))):
+        second = max(0, second + draw(st.sampled_from((0, 0, 1, -1, -2, 3))))
+        key = draw(st.sampled_from("112"))
+        before = rows.get(key)
+        choice = [image for image in ({"id": key, "v": "A"}, {"id": key, "v": "B"}, None) if image != before]
+        write = Write(second, before, draw(st.sampled_from(choice)))
+        if not _looks_repeated(write, found):
+            found.append(write)
+            rows[key] = write.after
+    return found
+
+
+def _looks_repeated(write: Write, earlier: Sequence[Write]) -> bool:
+    """Whether an equal change (its image before may not be in the feed) has been passed."""
+    equal = [at for at, one in enumerate(earlier) if _shown(one) == _shown(write)]
+    if not equal:
+        return False
+    others = [one for one in earlier[equal[0] :] if _key(one) == _key(write)]
+    tops = [max(one.second for one in earlier[: at + 1]) for at in (equal[0], len(earlier) - 1)]
+    return max(one.second for one in others) > write.second or tops[0] != tops[1]
+
+
+def _shown(write: Write) -> tuple[object, ...]:
+    kind = (write.before is None, write.after is None)
+    return (write.second, kind, _key(write), write.after or write.before)
+
+
+def _key(write: Write) -> str:
+    return (write.after or write.before or {})["id"]
+
+
+@given(st.sampled_from(sorted(WRITERS)), clocks_that_step_back(), st.data())
+def test_a_clock_that_steps_back_hides_no_change(
+    feed: str, writes: Sequence[Write], data: st.DataObject
+) -> None:
+    """Nor does a connector that begins again anywhere, and silver cuts the messages anywhere."""
+    topic = Topic(feed)
+    sent, at = list(writes), len(writes)
+    for _ in range(data.draw(st.integers(0, 2))):
+        sent += writes[data.draw(st.integers(0, at - 1)) :] if at else []
+    cuts = [0, *sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=2))), len(sent)]
+    kinds = [kind for n in range(len(cuts) - 1) for kind in topic.take(sent[cuts[n] : cuts[n + 1]])]
+    truth = {_key(write): write.after for write in writes}
+    assert kinds[:at] == ["row"] * at
+    assert topic.replica() == {key: image for key, image in truth.items() if image is not None}
 
 
 @st.composite
