@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, Window
@@ -21,14 +22,17 @@ from framework.lakehouse.lakehouse import Transaction
 from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.small_files import write_note
 from framework.lakehouse.staging import discard_staging, staging_folder
-from framework.naming import dotted_name, quoted
+from framework.naming import dotted_name, in_one_case, quoted
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.layer import LayerReport, ResolvedSeed, Run
 from framework.spark.tuning import tune_for_rows
-from framework.text.formatting import quantity
+from framework.text.formatting import one_line, quantity
 
 _ONE_PARTITION_ROWS, _PARTITIONS = 100_000, 64
 _STAGING = "seed"
+_OTHER_SEPARATORS = (";", "\t", "|")
+_NUMBER = re.compile(r"-?[0-9.]+", re.ASCII)
+_SHOWN = 80
 
 
 def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
@@ -40,7 +44,9 @@ def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
     """
     staging = staging_folder(run.lake, _STAGING)
     check_dump(path, run.config.sources[resolved.seed.source])
-    dump = _stage(run, read_dump(run.spark, path), resolved.seed, staging, path)
+    found = read_dump(run.spark, path)
+    check_columns(found.columns, resolved, path)
+    dump = _stage(run, found, resolved.seed, staging, path)
     rows, digest = dump.rows.agg(F.count("*"), F.sum(F.xxhash64("value").cast("decimal(38,0)"))).first() or (
         0,
         0,
@@ -76,16 +82,32 @@ def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
     )
 
 
+def check_columns(columns: Mapping[str, str | None], resolved: ResolvedSeed, path: str) -> None:
+    """Passes a dump that has the columns of the key; `columns` have no type where the dump is CSV.
+
+    Raises:
+        ConfigurationError: KEY_COLUMN_MISSING.
+    """
+    missing = next((name for name in resolved.seed.key if name not in columns), None)
+    if missing is None:
+        return
+    names = list(columns)
+    is_csv = all(kind is None for kind in columns.values())
+    other = next((mark for mark in _OTHER_SEPARATORS if mark in names[0]), None) if len(names) == 1 else None
+    known = {in_one_case(name) for name in resolved.columns}
+    is_of_values = known.isdisjoint(map(in_one_case, names)) if known else any(map(_NUMBER.fullmatch, names))
+    found, action = f"the dump has no column {missing!r}, which is part of the key", suggested(missing, names)
+    if is_csv and other is not None:
+        found += f": its first line has {other!r} where a CSV file has commas"
+        action = "export the table again with commas between the cells; nothing has landed"
+    elif is_csv and is_of_values:
+        found += f": its first line is {one_line(','.join(names), _SHOWN)!r}"
+        action = "begin the file with a line of the column names, if it has none; nothing has landed"
+    raise ConfigurationError("KEY_COLUMN_MISSING", found=found, where=path, action=action)
+
+
 def _stage(run: Run, dump: Dump, seed: Seed, staging: str, path: str) -> Dump:
     """Copies the dump, which may change later: key columns as text, all cells as a JSON object (`value`)."""
-    missing = [name for name in seed.key if name not in dump.columns]
-    if missing:
-        raise ConfigurationError(
-            "KEY_COLUMN_MISSING",
-            found=f"the dump has no column {missing[0]!r}, which is part of the key",
-            where=path,
-            action=suggested(missing[0], dump.columns),
-        )
     cells = F.to_json(
         F.struct(*(F.col(quoted(name)) for name in dump.columns)), {"ignoreNullFields": "false"}
     )
