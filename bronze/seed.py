@@ -47,10 +47,9 @@ def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
     found = read_dump(run.spark, path)
     check_columns(found.columns, resolved, path)
     dump = _stage(run, found, resolved.seed, staging, path)
-    rows, digest = dump.rows.agg(F.count("*"), F.sum(F.xxhash64("value").cast("decimal(38,0)"))).first() or (
-        0,
-        0,
-    )
+    digests = F.sum(F.xxhash64("value").cast("decimal(38,0)"))
+    nulls = [F.count_if(F.col(key).isNull()) for key in _key_columns(resolved.seed)]
+    rows, digest, *without = dump.rows.agg(F.count("*"), digests, *nulls).first() or (0, 0)
     if not rows:
         raise MainstemError(
             "DUMP_EMPTY",
@@ -75,6 +74,12 @@ def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
     crash_point("bronze.after_seed")
     discard_staging(run.lake, _STAGING)
     notes = [*resolved.notes, *_column_notes(dump.columns, resolved.columns)]
+    notes += [
+        f"{quantity(count, 'row has', 'rows have')} no value in {name!r}, a column of the key"
+        " (in a CSV file an empty cell is null)"
+        for name, count in zip(resolved.seed.key, without, strict=False)
+        if count
+    ]
     if not is_new:
         notes = ["this dump has landed for this table and position before; nothing was landed again"]
     return LayerReport(

@@ -125,6 +125,20 @@ def test_a_dump_counts_as_of_its_position_whatever_the_feed_sent_before_and_send
 
 
 @pytest.mark.slow
+def test_a_dump_tells_of_rows_without_a_value_in_the_key(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A key may have nulls, but an empty cell of a CSV file may be a mistake."""
+    shop, dump = Shop(spark, tmp_path), tmp_path / "item.csv"
+    shop.land([message("INSERT", 14, after=item(9, "box", 9.0))])
+    assert command(shop, capsys, "run")[0] == 0
+    dump.write_text("id,name,price\n1,pen,1.0\n,ink,2.0\n", encoding="utf-8")
+    words = ("seed", "shop.item", "--from", str(dump), "--position", "10")
+    assert main([*words, "-c", str(shop.folder / "mainstem.yml")]) == 0
+    assert "1 row has no value in 'id', a column of the key" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_a_replica_starts_from_a_dump_before_its_feed_and_takes_over_the_feeds_types(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
