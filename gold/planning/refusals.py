@@ -107,19 +107,24 @@ def _refused(task: Task, found: str) -> MainstemError:
 def refuse_case_twins(task: Task, columns: Sequence[TableColumn]) -> None:
     """Parks a table with two columns whose names differ by case alone.
 
+    The policy `ignore` keeps the columns of a replica: it helps where there is one, and not with its key.
+
     Raises:
         MainstemError: COLUMNS_DIFFER_BY_CASE.
     """
     folded: dict[str, str] = {}
+    keys = {in_one_case(name) for name in task.state.keys}
     for column in () if task.is_read_only else columns:
         other = folded.setdefault(in_one_case(column.name), column.name)
         if other != column.name:
+            is_kept = task.state.replica is not None and in_one_case(other) not in keys
+            keep = "or keep the columns of the replica, with `schema_policy: ignore`; " if is_kept else ""
             raise MainstemError(
                 "COLUMNS_DIFFER_BY_CASE",
                 found=f"columns {other!r} and {column.name!r}",
                 where=f"table {task.name.dotted}",
                 action="Delta cannot hold both: rename one in the source, where the feed has the statement;"
-                " or keep the columns of the replica, with `schema_policy: ignore`; or exclude the table",
+                f" {keep}or exclude the table",
             )
 
 

@@ -313,6 +313,17 @@ def test_columns_that_differ_by_case_are_refused(bench: Bench) -> None:
     with pytest.raises(MainstemError) as caught:
         bench.plan(("twins", ["id"], "1"))
     assert caught.value.condition == "COLUMNS_DIFFER_BY_CASE"
+    assert "ignore" not in caught.value.action
+    kept = replace(bench.nothing, replica="gold/shop/orders", keys=("id",))
+    with pytest.raises(MainstemError, match="schema_policy: ignore"):
+        bench.plan(("twins", ["id"], "1"), state=kept)
+
+
+def test_columns_of_a_key_that_differ_by_case_are_not_left_out(bench: Bench) -> None:
+    kept = replace(bench.nothing, replica="gold/shop/orders", keys=("NAME",))
+    with pytest.raises(MainstemError) as caught:
+        bench.plan(("twins", ["id"], "1"), state=kept)
+    assert "ignore" not in caught.value.action
 
 
 def test_nothing_is_planned_before_a_column_is_known(bench: Bench) -> None:
