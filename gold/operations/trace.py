@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -28,7 +28,7 @@ from gold.planning.plan import Plan, plan_to_read
 from gold.planning.stored_names import columns_by_current_name
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.task import Task
-from gold.schema.text_values import READINGS, comparable, read_all, reader
+from gold.schema.text_values import comparable, read_all, reader, readings
 from gold.writing import table_changes
 
 _Change = Mapping[str, Any]
@@ -136,7 +136,7 @@ def _rows(run: Run, task: Task, key: Mapping[str, str | None]) -> tuple[Plan | N
     key = _current_key(plan, key)
     named = table_changes.changes_with_current_key(changes, plan)
     kinds = _kinds(plan, key)
-    keys = [tuple(sorted(read_all(read, key, kinds).items())) for read in READINGS]
+    keys = [tuple(sorted(read_all(read, key, kinds).items())) for read in _readings(run, task)]
     found = changes_with_keys(named, keys, kinds)
     return plan, [row.asDict() for row in found.collect()]
 
@@ -167,6 +167,11 @@ def _kinds(plan: Plan, key: Iterable[str]) -> dict[str, str]:
     return {name: kinds.get(name, "string") for name in key}
 
 
+def _readings(run: Run, task: Task) -> Sequence[Callable[[str, str], str]]:
+    source = run.config.sources.get(task.source)
+    return readings("UTC" if source is None else source.timezone)
+
+
 def _row_and_changes(
     run: Run, plan: Plan, changes: Sequence[_Change], key: Mapping[str, str | None]
 ) -> tuple[dict[str, Any] | None, list[_Change], _Values]:
@@ -176,7 +181,7 @@ def _row_and_changes(
     """
     kinds, stored, stored_kinds = _kinds(plan, key), _stored_texts(plan, key), _stored_kinds(plan)
     tried: list[Any] = []
-    for read in READINGS:
+    for read in _readings(run, plan.task):
         texts = read_all(read, key, kinds)
         own = None if stored is None else read_all(read, stored, stored_kinds)
         if (texts, own) in tried:

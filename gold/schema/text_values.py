@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isinf, isnan
 from struct import error as StructError
 from struct import pack, unpack
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from gold.schema.kept_digits import EXACT_POWERS, FEW_DIGITS, MOST_DIGITS
 
@@ -32,6 +33,7 @@ _STAMP = re.compile(r"(\d{4}-\d{2}-\d{2}T(?!24)\d{2}:\d{2}:\d{2})(?:\.(\d{1,6})\
 _CUT = re.compile(r"\.\d{6}\d*[1-9]", re.ASCII)
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]*(={0,2})", re.ASCII)
 _STAMP_OF_SPARK = re.compile(r"(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2}(?:\.\d+)?)", re.ASCII)
+_WALL_TIME = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(\.\d+)?", re.ASCII)
 _DECIMAL_OF_SPARK = re.compile(r"-?\d+(\.\d+)?E[+-]?\d{1,3}", re.ASCII)
 
 
@@ -77,10 +79,26 @@ That of bytes may be one of silver and one of Spark. One that does not fit its t
 """
 
 
+def readings(zone: str) -> Sequence[Callable[[str, str], str]]:
+    """READINGS, and last the one of wall times in the zone of the source for instants."""
+    return (*READINGS, partial(_as_wall_time, zone=zone)) if zone != "UTC" else READINGS
+
+
+def _as_wall_time(text: str, kind: str, *, zone: str) -> str:
+    found = _WALL_TIME.fullmatch(text) if kind == "timestamp" else None
+    if found is None:
+        return as_written_by_either(text, kind)
+    try:
+        moment = datetime.fromisoformat(f"{found[1]}T{found[2]}").replace(tzinfo=ZoneInfo(zone))
+        return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat()}{found[3] or ''}Z"
+    except (ValueError, OverflowError):
+        return text
+
+
 def read_all(
     read: Callable[[str, str], str], key: Mapping[str, str | None], kinds: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """The texts of a key, read as one of READINGS does."""
+    """The texts of a key, read as one of the `readings` does."""
     return {name: None if text is None else read(text, kinds[name]) for name, text in key.items()}
 
 

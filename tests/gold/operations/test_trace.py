@@ -332,6 +332,14 @@ def test_a_row_is_found_by_the_texts_of_silver_and_of_spark(
         row, fates = traced(pipeline, monkeypatch, "db.item", {name: text})
         assert (row and row["a"], fates) == ("new", expected), name
     assert traced(pipeline, monkeypatch, "db.item", {**OF_SPARK, "d": "1.51"}) == (None, [])
+    sources = {
+        name: source.model_copy(update={"timezone": "Asia/Shanghai"})
+        for name, source in pipeline.config.sources.items()
+    }
+    pipeline.config = pipeline.config.model_copy(update={"sources": sources})
+    for text in ("2024-02-29 10:00:00", "2024-02-29 18:00:00", "2024-02-29T18:00:00"):
+        row, fates = traced(pipeline, monkeypatch, "db.item", {"t": text})
+        assert (row and row["a"], fates) == ("new", expected), text
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold.schema.casting import typed_key
-from gold.schema.text_values import READINGS, as_written_by_either, comparable, read_all, reader
+from gold.schema.text_values import READINGS, as_written_by_either, comparable, read_all, reader, readings
 from tests.gold.schema.test_casting import GOOD, PRECISION, REFUSED, _kept_numbers
 
 NOON = datetime(2024, 2, 29, 12)
@@ -64,6 +64,17 @@ def test_a_text_of_bytes_is_first_that_of_silver() -> None:
         {"a": "Ymx1ZQ==", "b": "4oKs", "c": day, "d": None},
         key,
     ]
+
+
+@pytest.mark.parametrize("text", ["2024-02-29 18:00:00.5", "2024-02-29T18:00:00.5"])
+def test_a_wall_time_may_be_one_of_the_zone_of_the_source(text: str) -> None:
+    """But first it is in UTC, as results of checks show instants."""
+    kinds = {"t": "timestamp", "w": "timestamp_ntz"}
+    found = [read_all(read, {"t": text, "w": text}, kinds) for read in readings("Asia/Shanghai")]
+    assert found[-1] == {"t": "2024-02-29T10:00:00.5Z", "w": "2024-02-29T18:00:00.5"}
+    assert found[:-1] == [read_all(read, {"t": text, "w": text}, kinds) for read in readings("UTC")]
+    assert len(found) == len(READINGS) + 1
+    assert readings("Asia/Shanghai")[-1]("0001-01-01 00:00:00", "timestamp") == "0001-01-01 00:00:00"
 
 
 @pytest.mark.parametrize("kind", GOOD)
