@@ -214,7 +214,10 @@ def _longest_ascent(numbers: Sequence[int]) -> set[int]:
 
 
 def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequence[str]) -> None:
-    """Widens the types of columns in place, with the comments that gold has written; a commit for each."""
+    """Widens the types of columns in place, with the comments that gold has written; a commit for each.
+
+    The comments come first: a run that ends behind them leaves types that the next one finds too narrow.
+    """
     texts = {c.name: str((c.metadata or {}).get("comment", "")) for c in read_table(spark, path).schema}
     columns = {c.name: c for c in layout.columns}
     widened = {layout.gold_names[name]: columns[name] for name in wider}
@@ -222,8 +225,8 @@ def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequenc
     own = [name for name in widened if not texts.get(name) or is_own(texts[name], (SOURCE_TYPE,))]
     comments = [f"{quoted(name)}{text}" for name in own if (text := _commented(widened[name]))]
     spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
-    _alter_columns(spark, path, types)
     _alter_columns(spark, path, comments)
+    _alter_columns(spark, path, types)
 
 
 def set_comments(spark: SparkSession, path: str, layout: Layout, changed: Sequence[TableColumn]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.policies import Policy, policies_of
 from gold.schema.columns import TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, Layout
-from gold.writing import administration
+from gold.writing import administration, merge
 from gold.writing.merge import add_columns, replace_table, widen_columns
 from tests.gold.silver_builder import GoldPipeline, ddl, insert
 
@@ -181,6 +181,33 @@ def test_a_policy_that_a_rebuild_has_lost_is_set_again_and_one_that_is_there_is_
         assert {name for name, value in properties.items() if value == "again"} == {"lost", "lost_of_column"}
     finally:
         spark.sql(f"DROP TABLE IF EXISTS {table}")
+
+
+@pytest.mark.slow
+def test_a_wider_type_has_its_comment_also_where_a_run_ended_between_the_two(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = GoldPipeline(spark, tmp_path / "p", '  - {match: "*.t", history: true}\n')
+    place = [str(tmp_path / "p/lakehouse/gold/db" / name) for name in ("t", "t__history")]
+    pipeline.add_batch(insert("t", 1, {"id": "1", "n": "1"}, types={"id": "int", "n": "int"}))
+    pipeline.apply()
+    pipeline.add_batch(insert("t", 2, {"id": "1", "n": "2"}, types={"id": "int", "n": "bigint"}))
+    alter, calls, kills = merge._alter_columns, list[Sequence[str]](), [2, 5]
+
+    def alter_until_killed(spark: SparkSession, path: str, changes: Sequence[str]) -> None:
+        calls.append(changes)
+        if len(calls) in kills:
+            raise KeyboardInterrupt
+        alter(spark, path, changes)
+
+    monkeypatch.setattr(merge, "_alter_columns", alter_until_killed)
+    for _ in kills:  # between those of the replica, then between those of the history
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.apply()
+    pipeline.apply()
+    assert [comments(spark, path)["n"] for path in place] == ["source type: bigint, int"] * 2
+    assert pipeline.rows("t") == [{"id": 1, "n": 2}]
+    assert len(calls) == 7
 
 
 @pytest.mark.slow
