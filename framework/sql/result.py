@@ -7,11 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from framework.text.formatting import one_line, quantity
 from framework.text.tables import TextTable
+from framework.text.times import instant
 
 _WIDEST = 80
 
@@ -97,7 +98,7 @@ def _plain_key(key: Any, kind: Mapping[str, Any] | str) -> Any:
 def _plain(found: Any, kind: str) -> Any:
     if kind == "timestamp" and isinstance(found, datetime):
         # Spark's driver returns an instant in this machine's zone without naming it
-        return found.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return instant(found).isoformat().replace("+00:00", "Z")
     if isinstance(found, bytes | bytearray):
         return base64.b64encode(found).decode()
     if isinstance(found, float) and not math.isfinite(found):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
+from framework.spark.session import keep_utc
 from framework.sql.names import Replica, find_view, parts, shared_names, views
 from framework.sql.result import Answer, distinct, document, lines, value
 from framework.text.tables import TextTable
@@ -117,6 +118,18 @@ def test_parts_lose_their_backquotes() -> None:
 def test_values_are_exact_in_json(found: Any, kind: T.DataType, expected: object) -> None:
     assert value(found, json.loads(kind.json())) == expected
     json.dumps(value(found, json.loads(kind.json())), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (datetime(1, 1, 1), "0001-01-01T00:00:00Z"),
+        (datetime(9999, 12, 31, 23, 59, 59, 999999), "9999-12-31T23:59:59.999999Z"),
+    ],
+)
+def test_the_first_and_the_last_instant_are_exact(found: datetime, expected: str) -> None:
+    keep_utc()
+    assert value(found, "timestamp") == expected
 
 
 def test_columns_of_one_name_are_distinguished() -> None:
