@@ -134,7 +134,7 @@ def information(spark: SparkSession) -> Iterator[None]:
         "'region, owner' filter_col_usage",
         "column_masks": f"{place}, 'mail' column_name, 'main' mask_catalog, 'rules' mask_schema, "
         "'hide' mask_name, '' mask_col_usage",
-        "table_tags": f"{place}, 'team' tag_name, 'it''s ours' tag_value",
+        "table_tags": f"{place}, 'team' tag_name, 'it\\'s ours' tag_value",
         "column_tags": f"{place}, 'mail' column_name, 'pii' tag_name, CAST(NULL AS STRING) tag_value",
     }
     spark.sql("CREATE DATABASE information_schema")
