@@ -47,14 +47,16 @@ from framework.contracts.events import Image, Op
 from silver.changes.change_id import digest, image_parts, key_values
 from silver.changes.grouping import Batches, decide_groups
 from silver.changes.pairing import KNOWN, NEW
-from silver.changes.record_runs import Place, deliveries
+from silver.changes.record_runs import Place as Message
+from silver.changes.record_runs import deliveries
+from silver.changes.redeliveries import Place, Redeliveries, Said
 from silver.changes.staged_rows import Row, as_duplicate
 from silver.values.sequence import name_part, reached_position
 
 _Names = tuple[str, ...]
 _Values = tuple[str | None, ...]
-_At = tuple[str, int]
-"""What a change says, and the ordinal of its row in the message."""
+_MOST_PASSES = 20
+"""So often are changes with partial images decided at most, each time with more that are known as repeats."""
 
 
 def deduplicate_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -73,12 +75,25 @@ def deduplicate(members: list[Row]) -> list[Row]:
     """
     if any(row.get("is_in_record") or row["run"] is not None for row in members):
         return _deduplicate_record(members)
+    rows = sorted(members, key=lambda row: (row["origin"] != KNOWN, *_order(row)))
+    is_partial, repeats = any(row["partial"] for row in members), frozenset[Place]()
+    for _ in range(_MOST_PASSES if is_partial else 0):
+        runs = Redeliveries(repeats, is_partial=True)
+        outcomes = _decide(rows, runs)
+        if not runs.found:
+            return outcomes
+        repeats |= runs.found
+    return _decide(rows, Redeliveries(repeats, is_partial=False))
+
+
+def _decide(rows: Iterable[Row], runs: Redeliveries) -> list[Row]:
+    """The outcomes of the new ones among sorted rows, unless `runs` finds more rows that come again."""
     outcomes: list[Row] = []
     times: Counter[str] = Counter()
-    reached: dict[_At, str] = {}
+    reached: dict[Said, str] = {}
     states: dict[Any, Image | None] = {}
     again, emptied, gone, passed = set[Any](), set[Any](), _DeletedRows(), _PassedChanges()
-    for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, *_order(r))):
+    for row in rows:
         image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
         key, old = key_values(row["keys"], image), key_values(row["keys"], row["before"])
         former = key if old is None else old
@@ -93,11 +108,18 @@ def deduplicate(members: list[Row]) -> list[Row]:
             continues = is_back or (is_free and _continues(row, state, key, gone))
             is_behind_repeat = former in again or key in emptied
             is_passed = position != reached.get(at) or (at in passed and not is_behind_repeat)
-            if at in reached and (is_passed or not continues):
+            is_taken = old not in (None, key) and bool(states.get(key))
+            is_certain = is_passed or not continues
+            if at not in reached:
+                runs.end()
+            elif runs.is_repeat(at, _order(row), is_certain=is_certain, is_taken=is_taken):
+                if runs.found:
+                    break
                 outcomes.append(as_duplicate(row))
                 continue
             outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
         times[content] += 1
+        runs.note(at)
         reached.setdefault(at, position)
         is_again = count > 0 or old in again
         if not is_again:
@@ -119,14 +141,14 @@ class _PassedChanges:
     """Changes of which a row had a change with a later time afterwards: an equal one is a repeat."""
 
     def __init__(self) -> None:
-        self._open: defaultdict[Any, list[tuple[str, _At]]] = defaultdict(list)
+        self._open: defaultdict[Any, list[tuple[str, Said]]] = defaultdict(list)
         """By row, a heap of the times of its changes that are not passed."""
-        self._passed: set[_At] = set()
+        self._passed: set[Said] = set()
 
-    def __contains__(self, at: _At) -> bool:
+    def __contains__(self, at: Said) -> bool:
         return at in self._passed
 
-    def note(self, at: _At, time: str, rows: Iterable[Any]) -> None:
+    def note(self, at: Said, time: str, rows: Iterable[Any]) -> None:
         """Take a change of one row, or of two where its key changes, into account."""
         for row in rows:
             mine = self._open[row]
@@ -198,7 +220,7 @@ def _deduplicate_record(members: list[Row]) -> list[Row]:
     row of its delivery.
     """
     delivery_of = deliveries(members)
-    shown: Counter[tuple[str, Place]] = Counter()
+    shown: Counter[tuple[str, Message]] = Counter()
     times: Counter[str] = Counter()
     settled: set[tuple[Any, ...]] = set()
     ids = {row["change_id"] for row in members if row["origin"] == KNOWN}
