@@ -35,6 +35,8 @@ from silver.values.sequence import after_position, is_sequence, number_part, seq
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
 _FILED = re.compile(r"\S*[^0-9\s:]([0-9]+)((?::[0-9]+)+)", re.ASCII)
 _BINLOG = re.compile(r"\bbinlog [0-9]+:[0-9]+\Z")
+_LARGE = re.compile(r"\bposition ([0-9]{7,10}):([0-9]+)(?::[0-9]+)*\Z")
+"""Two numbers that may be those of a binlog whose files have more than six digits, or an SCN's."""
 _NUMBERS = re.compile(r"[0-9]{1,99}(?::[0-9]{1,99})*", re.ASCII)
 _Table = tuple[str, str | None, str | None, str]
 
@@ -170,7 +172,8 @@ def refuse_other_shape(position: str, newest: str) -> None:
     if is_sequence(text):
         return
     is_filed, has_file = _BINLOG.search(newest) is not None, ":" in text
-    if is_filed != has_file and (is_filed or _FILED.fullmatch(text) is not None):
+    filed = _FILED.fullmatch(text)
+    if is_filed != has_file and (is_filed or (filed is not None and not _is_near(filed[1], newest))):
         raise _error(
             "SEED_POSITION",
             f"{position!r}, where the newest position of the feed is {newest}",
@@ -178,6 +181,12 @@ def refuse_other_shape(position: str, newest: str) -> None:
             "write a position as the feed has them"
             + (": the binlog file and the offset in it, as in binlog.000003:1547" if is_filed else ""),
         )
+
+
+def _is_near(file: str, newest: str) -> bool:
+    """Whether a binlog file can be one of a feed whose numbers are large: a dump is not half as old."""
+    large = _LARGE.search(newest)
+    return large is not None and int(large[2]) > 0 and int(file) * 2 > int(large[1])
 
 
 def _feed_summary(rows: DataFrame, sequence: str) -> tuple[list[str] | None, int, int, int]:
