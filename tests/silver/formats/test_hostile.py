@@ -16,12 +16,13 @@ from framework.contracts.quarantine_reasons import Reason
 from silver.changes.decode import SourcePlan, arrow_decoder
 from silver.changes.staged_rows import Row, plain_rows
 from silver.formats import FORMATS
+from tests.amounts import IS_LARGE
 from tests.silver.changes.test_decode import MESSAGES
 from tests.silver.formats.test_time import TEXTS, spoiled
 from tests.silver.recorded import Sample, recordings, sample_of
 
 SEED = 20240301
-MOST = 600
+MOST = 2_000 if IS_LARGE else 300
 """Cases of one format; a schema block has a thousand members."""
 TOPICS = ("orders", "mainstem.seed:x/1", "a" * 300, "\x00", "é😀", "${env:HOME}", "../x", "")
 ODD = (

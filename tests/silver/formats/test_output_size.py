@@ -17,11 +17,12 @@ from silver.changes.decode import SourcePlan, arrow_decoder
 from silver.changes.staged_rows import Row, as_quarantined, plain_rows
 from silver.decoding.format import Context, Format
 from silver.formats import FORMATS
+from tests.amounts import IS_LARGE
 from tests.silver.changes.test_decode import MESSAGES
 from tests.silver.formats.test_time import grown, paths
 from tests.silver.recorded import format_of, recordings, sample_of
 
-SIZES = 300, 1_200
+SIZES = (300, 1_200) if IS_LARGE else (800,)
 FREE = 100_000
 """What the tests leave free, so that small messages show what large ones do."""
 OF_A_ROW = 1_000
@@ -99,7 +100,7 @@ def of(document: Any, path: tuple[Any, ...]) -> Any:
 @pytest.mark.usefixtures("little_free")
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_a_long_text_in_each_member_of_a_message_of_many_rows(name: str) -> None:
-    good, size = sample_of(name), 250
+    good, size = sample_of(name), 250 if IS_LARGE else 150
     document = grown(good.document, size)
     if (
         sum(batch.num_rows for batch in decoded(good.format, good.context, json.dumps(document).encode()))

@@ -36,7 +36,7 @@ QUICK = 0.06
 """Seconds: less than that says nothing."""
 PART = 1 if IS_LARGE else 4
 """The default run takes messages of a part of the size."""
-MEMBERS = 1_000 if IS_LARGE else 12
+MEMBERS = 1_000 if IS_LARGE else 6
 """It puts each text in so many members of a message, and another text in the next ones."""
 
 

@@ -24,7 +24,7 @@ from tests.silver.recorded import format_of, recordings, sample_of
 
 ALL = pytest.mark.parametrize("name", sorted(FORMATS))
 MANY = settings(
-    max_examples=200 if IS_LARGE else 60,
+    max_examples=200 if IS_LARGE else 50,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
