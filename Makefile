@@ -87,11 +87,11 @@ test-all: test test-slow
 check: lint
 	$(MAKE) --no-print-directory --jobs 2 check-bronze-silver check-others
 
-check-bronze-silver: $(READY)
-	$(BIN)/python -m pytest -m "not spark and not slow and not long" tests/bronze tests/silver $(PYTEST_ARGS)
+check-bronze-silver: ROOMS := tests/bronze tests/silver
+check-others: ROOMS := --ignore tests/bronze --ignore tests/silver
 
-check-others: $(READY)
-	$(BIN)/python -m pytest -m "not spark and not slow and not long" --ignore tests/bronze --ignore tests/silver $(PYTEST_ARGS)
+check-bronze-silver check-others: $(READY)
+	$(BIN)/python -m pytest -m "not spark and not slow and not long" $(ROOMS) $(PYTEST_ARGS)
 
 # the rest: pipelines that run many times each
 test-long: $(READY)
