@@ -220,20 +220,31 @@ def _key(write: Write) -> str:
     return (write.after or write.before or {})["id"]
 
 
+def _sent_again(writes: Sequence[Write], data: st.DataObject) -> list[Write]:
+    """What a connector sends that begins again up to two times, anywhere."""
+    sent = list(writes)
+    for _ in range(data.draw(st.integers(0, 2))):
+        sent += writes[data.draw(st.integers(0, len(writes) - 1)) :] if writes else []
+    return sent
+
+
+def _rows_after(writes: Sequence[Write]) -> dict[str, Values]:
+    """The rows that are there after all writes, by their keys."""
+    truth = {_key(write): write.after for write in writes}
+    return {key: image for key, image in truth.items() if image is not None}
+
+
 @given(st.sampled_from(sorted(WRITERS)), clocks_that_step_back(), st.data())
 def test_a_clock_that_steps_back_hides_no_change(
     feed: str, writes: Sequence[Write], data: st.DataObject
 ) -> None:
     """Nor does a connector that begins again anywhere, and silver cuts the messages anywhere."""
     topic = Topic(feed)
-    sent, at = list(writes), len(writes)
-    for _ in range(data.draw(st.integers(0, 2))):
-        sent += writes[data.draw(st.integers(0, at - 1)) :] if at else []
+    sent, at = _sent_again(writes, data), len(writes)
     cuts = [0, *sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=2))), len(sent)]
     kinds = [kind for n in range(len(cuts) - 1) for kind in topic.take(sent[cuts[n] : cuts[n + 1]])]
-    truth = {_key(write): write.after for write in writes}
     assert kinds[:at] == ["row"] * at
-    assert topic.replica() == {key: image for key, image in truth.items() if image is not None}
+    assert topic.replica() == _rows_after(writes)
 
 
 @st.composite
@@ -257,13 +268,10 @@ def test_a_connector_that_begins_again_leaves_the_rows_as_they_are(
 ) -> None:
     """It begins anywhere, more than once, and silver cuts the messages anywhere."""
     topic = Topic(feed)
-    sent, at = list(writes), len(writes)
-    for _ in range(data.draw(st.integers(0, 2))):
-        sent += writes[data.draw(st.integers(0, at - 1)) :]
+    sent, at = _sent_again(writes, data), len(writes)
     cut = data.draw(st.integers(0, len(sent)))
     kinds = topic.take(sent[:cut]) + topic.take(sent[cut:])
-    truth = {image["id"]: write.after for write in writes if (image := write.after or write.before)}
-    assert topic.replica() == {key: image for key, image in truth.items() if image is not None}
+    assert topic.replica() == _rows_after(writes)
     assert kinds[:at] == ["row"] * at
     again = zip(kinds[at:], sent[at:], strict=True)
     assert {kind for kind, write in again if write.second < writes[-1].second} <= {"duplicate"}
