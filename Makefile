@@ -75,8 +75,14 @@ demo: $(READY)
 # a test file is one worker's, which has a Spark session of its own; tests/conftest.py puts the files in order
 BY_FILE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# A choice of tests (PYTEST_ARGS) is one run. All of them are two: those without Spark in processes that share nothing.
 test: $(READY)
+ifeq ($(strip $(PYTEST_ARGS)),)
+	$(MAKE) --no-print-directory --jobs 2 check-bronze-silver check-others
+	$(BIN)/python -m pytest $(BY_FILE) -m "spark and not slow and not long"
+else
 	$(BIN)/python -m pytest $(BY_FILE) -m "not slow and not long" $(PYTEST_ARGS)
+endif
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest $(BY_FILE) -m "slow and not long" $(PYTEST_ARGS)

@@ -133,6 +133,7 @@ def test_more_transactions_lack_changes_than_a_verdict_names_until_their_changes
     assert pipeline.lacking() == (MOST_KEYS, (*names[1:], "feed/t20: 0 of 1"))
 
 
+@pytest.mark.slow
 def test_all_messages_are_compared_with_the_settings_for_so_many(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
