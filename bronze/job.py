@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -15,6 +16,7 @@ from bronze.checkpoint import (
     save_state,
     sources_with_messages,
 )
+from bronze.files.message_files import write_messages
 from bronze.landing import count_landed, land, staging
 from bronze.source import Discovery, Feed, SourceKind
 from bronze.sources import KINDS
@@ -23,10 +25,14 @@ from framework.config.sources import Source
 from framework.errors import MainstemError, cause_of
 from framework.lakehouse.expired_logs import begin_again
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.lakehouse.task_files import counted
+from framework.lakehouse.task_files import counted, is_shared, local_cores
 from framework.pipeline.progress import Progress
+from framework.spark.python_workers import workers_ahead
 
 THREADS = 4
+
+_MANY_BYTES = 64 * 1024**2
+"""Landing files with so many bytes keep the cores busy for longer than Python's workers need to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,8 @@ def _land_source(
                     progress.expect("files", discovery.files)
                     progress.expect("bytes", discovery.size)
                     progress.watch("bytes", lambda: (counted(staging(feed)), 0))
-                topics, read_again = _land(spark, feed, kind, landed_sources, progress)
+                with _workers_for(spark, feed, discovery):
+                    topics, read_again = _land(spark, feed, kind, landed_sources, progress)
                 facts |= {"topics": ", ".join(topics)} if topics else {}
             if discovery.state != state:
                 save_state(spark, feed, discovery.state)
@@ -144,6 +151,13 @@ def _land_source(
         feed.name, waiting=discovery.waiting, skipped=discovery.skipped, read_again=read_again
     )
     return _SourceRun(landed, discovery.is_idle)
+
+
+def _workers_for(spark: SparkSession, feed: Feed, found: Discovery) -> AbstractContextManager[None]:
+    """Workers for the tasks that read many bytes of files here, started while the stream starts."""
+    if found.size < _MANY_BYTES or not is_shared(spark, staging(feed)):
+        return nullcontext()
+    return workers_ahead(spark, local_cores(spark), write_messages.__module__)
 
 
 def _land(

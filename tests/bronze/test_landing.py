@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -14,6 +15,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from bronze import job
 from bronze.checkpoint import Checkpoint, load_state, messages_table, open_checkpoint
 from bronze.files import sections
 from bronze.files.file_log import log_table
@@ -30,6 +32,8 @@ from framework.errors import MainstemError, as_raised
 from framework.lakehouse import commits, log_upkeep
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.progress import Progress
+from framework.spark.python_workers import workers_ahead
+from framework.spark.session import is_connect
 from tests.bronze.conftest import run_source
 
 Drop = Callable[..., Path]
@@ -636,3 +640,23 @@ def test_the_log_of_files_stays_short_on_a_local_disk(
     drop("last.txt", b"last\n")
     assert run_source(spark, feed).error is None
     assert len(landed(feed)) == 16
+
+
+def test_workers_start_ahead_of_many_bytes_only(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    def noted(session: SparkSession, count: int, module: str) -> AbstractContextManager[None]:
+        started.append(count)
+        return workers_ahead(session, count, module)
+
+    monkeypatch.setattr(job, "workers_ahead", noted)
+    drop("a.txt", b"few")
+    assert run_source(spark, feed).error is None
+    assert started == []
+    monkeypatch.setattr(job, "_MANY_BYTES", 4)
+    drop("b.txt", b"many\n")
+    assert run_source(spark, feed).error is None
+    assert started == ([] if is_connect(spark) else [2])
+    assert landed(feed, "file", "value") == [("a.txt", b"few"), ("b.txt", b"many")]
