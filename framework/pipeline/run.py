@@ -106,6 +106,7 @@ def run_layers(
 
 
 def _run_layers(work: Run, through: str, started: float, notify: Notify) -> tuple[list[LayerReport], float]:
+    from framework.spark.heap import release_heap
     from framework.spark.running_tasks import running_tasks
     from framework.spark.session import release_streams
 
@@ -115,6 +116,7 @@ def _run_layers(work: Run, through: str, started: float, notify: Notify) -> tupl
         log_step(layer.name, run=work.run_id)
         work.progress.begin(layer.name)
         began = time.monotonic()
+        release_heap(work.spark)
         try:
             with located(f"layer {layer.name}"):
                 report = layer.run(work)
