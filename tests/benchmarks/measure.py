@@ -48,9 +48,12 @@ class Sides:
 
     @property
     def note(self) -> str:
-        return (
-            f"CPU {self.ours_cpu / max(self.other_cpu, 0.01):.2f}; {self.ours:.2f} s and {self.other:.2f} s"
-        )
+        return f"CPU {self.ours_cpu / max(self.other_cpu, 0.01):.2f}; {self.seconds}"
+
+    @property
+    def seconds(self) -> str:
+        """Without CPU seconds: those of processes that come and go are not counted."""
+        return f"{self.ours:.2f} s and {self.other:.2f} s"
 
 
 Work = Callable[[int], object]

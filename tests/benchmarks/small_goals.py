@@ -94,10 +94,10 @@ def cold(folder: Path, messages: int, rounds: int) -> Iterator[Result]:
         ours, script, rounds, (lambda n: prepare(sides[0], n), lambda n: prepare(sides[1], n))
     )
     what = f"a first run of {messages} messages to 4 tables in a new process, against a script"
-    yield Result("S2", what, found.ratio, 1.0, 0.9, found.note)
+    yield Result("S2", what, found.ratio, 1.0, 0.9, found.seconds)
     found = side_by_side(ours, lambda number: _call(["-c", _BLANK]), rounds)
     what = "a run with nothing new in a new process, against the start of its session"
-    yield Result("S3", what, found.ratio, 1.2, 1.1, found.note)
+    yield Result("S3", what, found.ratio, 1.2, 1.1, found.seconds)
 
 
 def _call(arguments: list[str]) -> None:
