@@ -7,18 +7,26 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from framework.spark.session import is_connect
+from framework.spark.tuning import is_of_mainstem
 
 _MUCH = 1280 * 1024**2
 
+_left = 0
+"""The bytes of heap that the last collection left to this process's JVM."""
+
 
 def release_heap(session: SparkSession) -> None:
-    """Collects the garbage of a local session's JVM whose heap has more than `_MUCH` bytes.
+    """Collects the garbage of the JVM that Mainstem has started, if its heap has more than `_MUCH` bytes.
 
     Java keeps memory that it needed once, unless its whole heap is collected: some tenths of a second. The
-    heap of a small run never comes to so much.
+    heap of a small run never comes to so much. One that stays large after a collection is in use: it is
+    collected again when it has doubled.
     """
-    if is_connect(session) or not str(session.conf.get("spark.master", "")).startswith("local"):
+    global _left
+    if is_connect(session) or not is_of_mainstem(session):
         return
     jvm: Any = session._jvm
-    if jvm.java.lang.Runtime.getRuntime().totalMemory() > _MUCH:
+    runtime = jvm.java.lang.Runtime.getRuntime()
+    if runtime.totalMemory() > max(_MUCH, 2 * _left):
         jvm.java.lang.System.gc()
+        _left = runtime.totalMemory()
