@@ -23,9 +23,9 @@ def release_heap(session: SparkSession) -> None:
     collected again when it has doubled.
     """
     global _left
-    if is_connect(session) or not is_of_mainstem(session):
+    jvm: Any = getattr(session, "_jvm", None)
+    if jvm is None or is_connect(session) or not is_of_mainstem(session):
         return
-    jvm: Any = session._jvm
     runtime = jvm.java.lang.Runtime.getRuntime()
     if runtime.totalMemory() > max(_MUCH, 2 * _left):
         jvm.java.lang.System.gc()
