@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from importlib import import_module
 
+from framework.spark.beside import beside
 
-@contextmanager
-def loading_ahead(modules: Sequence[str]) -> Iterator[None]:
+
+def loading_ahead(modules: Sequence[str]) -> AbstractContextManager[None]:
     """Import these modules in a thread meanwhile; at the end of the context it has ended.
 
     So no module is half loaded in one thread while another one uses it. An import that fails is left out: it
     fails again where the module is needed.
     """
-    if not modules:
-        yield
-        return
-    thread = threading.Thread(target=_load, args=(tuple(modules),), daemon=True, name="imports")
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
+    return beside(partial(_load, tuple(modules)), "imports") if modules else nullcontext()
 
 
 def _load(modules: Sequence[str]) -> None:

@@ -6,29 +6,25 @@ at the same time, as in the first plan of a new JVM, that second costs nothing.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from framework.spark.beside import beside
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
-@contextmanager
-def workers_ahead(spark: SparkSession, count: int, module: str) -> Iterator[None]:
+def workers_ahead(spark: SparkSession, count: int, module: str) -> AbstractContextManager[None]:
     """Starts so many workers beside the block, and imports a module there.
 
     The block does not wait for them. If they cannot start, the tasks that need them will say why.
     """
-    thread = threading.Thread(target=_start, args=(spark, count, module), name="workers ahead", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
+    return beside(partial(_start, spark, count, module), "workers ahead")
 
 
 def _start(spark: SparkSession, count: int, module: str) -> None:

@@ -30,12 +30,8 @@ class Groups:
     """The groups of goals, each of which measures what it has in a folder."""
 
     def __init__(self, folder: Path, options: argparse.Namespace) -> None:
-        self._folder, self._scale, self._rounds, self._tables = (
-            folder,
-            options.scale,
-            options.rounds,
-            options.tables,
-        )
+        self._folder, self._scale = folder, options.scale
+        self._rounds, self._tables = options.rounds, options.tables
 
     @cached_property
     def _spark(self) -> SparkSession:
@@ -85,13 +81,19 @@ class Groups:
         """Q."""
         return whole_goals.quality(self._spark, self._folder, self._size(1_000_000, 1_000))
 
-    def of(self, name: str) -> Callable[[], Iterator[Result]]:
-        """The group of this name."""
-        group: Callable[[], Iterator[Result]] = getattr(self, name)
-        return group
 
-
-GROUPS = ("silver", "gold", "tables", "whole", "idle", "warm", "cold", "cores", "memory", "quality")
+_GROUPS: dict[str, Callable[[Groups], Iterator[Result]]] = {
+    "silver": Groups.silver,
+    "gold": Groups.gold,
+    "tables": Groups.tables,
+    "whole": Groups.whole,
+    "idle": Groups.idle,
+    "warm": Groups.warm,
+    "cold": Groups.cold,
+    "cores": Groups.cores,
+    "memory": Groups.memory,
+    "quality": Groups.quality,
+}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,16 +101,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes that the goals speak of")
     parser.add_argument("--rounds", type=int, default=3, help="behind one that warms up")
     parser.add_argument("--tables", type=int, default=50, help="how many tables P7 has")
-    parser.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, help="some groups of goals")
+    parser.add_argument("--only", nargs="+", choices=_GROUPS, default=_GROUPS, help="some groups of goals")
     parser.add_argument("--into", metavar="FILE", help="write the table between the markers in a file")
-    parser.add_argument(_ONE_GROUP, choices=GROUPS, help=argparse.SUPPRESS)
+    parser.add_argument(_ONE_GROUP, choices=_GROUPS, help=argparse.SUPPRESS)
     return parser
 
 
 def _measure(options: argparse.Namespace) -> None:
     """Measures one group in this process; a line for each result."""
     with tempfile.TemporaryDirectory(prefix="mainstem-benchmark-") as name:
-        for result in Groups(Path(name), options).of(options.group)():
+        for result in _GROUPS[options.group](Groups(Path(name), options)):
             print(table([result])[-1], flush=True)
 
 

@@ -11,15 +11,14 @@ from framework.spark import heap
 from framework.spark.heap import release_heap
 from framework.spark.session import is_connect
 
+_WHOLE = ("MarkSweepCompact", "G1 Old Generation", "PS MarkSweep")
+
 
 def _whole_collections(spark: SparkSession) -> int:
     """How many times the garbage of the whole heap was collected."""
     jvm: Any = spark._jvm
     beans = jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
     return sum(int(bean.getCollectionCount()) for bean in beans if bean.getName() in _WHOLE)
-
-
-_WHOLE = ("MarkSweepCompact", "G1 Old Generation", "PS MarkSweep")
 
 
 def test_only_a_heap_that_has_grown_is_collected(
