@@ -5,7 +5,7 @@ A property test holds these measurements against those of Spark (`profile_querie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -25,8 +25,8 @@ from gold.schema.lineage import Lineage
 from gold.schema.type_inference import ColumnEvidence, widths_of
 
 _COLUMNS = (
-    "source", "database", "schema", "table", "kind", "batch", "op", "sequence", "event_time", "keys",
-    "before", "after", "partial", "schema_id",
+    "change_id", "source", "database", "schema", "table", "kind", "batch", "op", "sequence", "event_time",
+    "keys", "before", "after", "partial", "half", "schema_id",
 )  # fmt: skip
 
 
@@ -34,6 +34,7 @@ _COLUMNS = (
 class FewChange:
     """A row change; `naming` is the number of column changes before it. Times are naive, in UTC."""
 
+    change_id: str
     naming: int
     batch: int
     op: str
@@ -43,6 +44,7 @@ class FewChange:
     before: Image | None
     after: Image | None
     is_partial: bool
+    is_half: bool
     schema_id: str | None
 
     @property
@@ -68,6 +70,7 @@ def row_changes(changes: pa.Table, source: str, lineage: Lineage) -> list[FewCha
     """The row changes of a table among rows of `silver/changes`: those in all its segments."""
     return [
         FewChange(
+            row["change_id"],
             naming,
             row["batch"],
             row["op"],
@@ -77,6 +80,7 @@ def row_changes(changes: pa.Table, source: str, lineage: Lineage) -> list[FewCha
             _image(row["before"]),
             _image(row["after"]),
             bool(row["partial"]),
+            row["half"] is not None,
             row["schema_id"],
         )
         for naming, row in _rows_of_table(changes.select(list(_COLUMNS)), source, lineage)
@@ -140,18 +144,21 @@ def _image(entries: Sequence[tuple[str, str | None]] | None) -> Image | None:
 class TableChanges:
     """Changes of silver, those of one table among them.
 
+    A frame of them is made where somebody needs one: Spark takes as long to make it as to merge few rows.
+
     Attributes:
-        frame: Rows of `silver/changes`.
+        all_rows: Makes the rows of `silver/changes`.
         few: The row changes of the table in batches after `since`, if they are in this process; None where
             they are too many.
         since: The batch after which `few` and `recent` begin; -1 where they are all changes.
-        recent: Those of the rows that are in batches after `since`; None where only `frame` has them.
+        recent: Makes those of the rows that are in batches after `since`; None where they are found among all
+            rows alone.
     """
 
-    frame: DataFrame
+    all_rows: Callable[[], DataFrame]
     few: Sequence[FewChange] | None = None
     since: int = -1
-    recent: DataFrame | None = None
+    recent: Callable[[], DataFrame] | None = None
 
     def few_after(self, batch: int) -> list[FewChange] | None:
         """The row changes of the table after a batch; None where they are not in this process."""
@@ -161,8 +168,8 @@ class TableChanges:
 
     def after(self, batch: int) -> DataFrame:
         """The rows in batches after this one."""
-        rows = self.frame if self.recent is None or batch < self.since else self.recent
-        return rows.where(F.col("batch") > batch)
+        rows = self.all_rows if self.recent is None or batch < self.since else self.recent
+        return rows().where(F.col("batch") > batch)
 
 
 @dataclass(frozen=True, slots=True)

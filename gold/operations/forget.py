@@ -94,7 +94,9 @@ def find_row(
 
 def _find_in_source(run: Run, task: Task, key: Mapping[str, str | None], follow_key_changes: bool) -> Erasure:
     changes = run.lake.read(run.spark, CHANGES_TABLE)
-    plan = plan_to_read(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
+    plan = plan_to_read(
+        run.spark, run.lake, TableChanges(lambda: changes), task, StoredSchemas(run.spark, run.lake)
+    )
     has_rows = plan is not None
     if plan is None:
         plan = plan_without_rows(task, lineage_digest(task.lineage))

@@ -130,7 +130,9 @@ def _gold_parts(task: Task) -> tuple[str | None, ...]:
 def _rows(run: Run, task: Task, key: Mapping[str, str | None]) -> tuple[Plan | None, list[_Change]]:
     """The plan of a large table, and those of its row changes that have these column values."""
     changes = run.lake.read(run.spark, CHANGES_TABLE)
-    plan = plan_to_read(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
+    plan = plan_to_read(
+        run.spark, run.lake, TableChanges(lambda: changes), task, StoredSchemas(run.spark, run.lake)
+    )
     if plan is None:
         return None, []
     key = _current_key(plan, key)

@@ -185,7 +185,7 @@ def _plan_of_all_changes(
     only rows with it, have been forgotten.
     """
     asked, state = replace(task, is_rebuild=True), task.state
-    plan = plan_to_read(run.spark, run.lake, TableChanges(changes), asked, schemas)
+    plan = plan_to_read(run.spark, run.lake, TableChanges(lambda: changes), asked, schemas)
     if plan is None:
         return None
     return replace(

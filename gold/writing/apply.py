@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 from framework.config.tables import BadValues
 from framework.lakehouse.commits import rows_written
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.merge import Merged
 from framework.lakehouse.older_copies import Mark, newest_marks
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.required_settings import refuse_references
@@ -29,11 +31,13 @@ from gold.writing import append, bad_values, history, merge, replica, stored_col
 from gold.writing.bad_values import Faults
 from gold.writing.certain_fit import certainly_fit
 from gold.writing.certain_inserts import certainly_meet_none
+from gold.writing.certain_rows import certain_rows
 from gold.writing.change_cache import table_changes_of
 from gold.writing.collisions import count_collisions
 from gold.writing.key_bounds import key_bounds
 from gold.writing.late_changes import changes_of_keys, is_late, late_keys, with_keys
 from gold.writing.merge_rows import (
+    Bounds,
     Look,
     computed_once,
     merge_many,
@@ -43,6 +47,7 @@ from gold.writing.merge_rows import (
 )
 from gold.writing.new_versions import can_continue, merge_new_versions
 from gold.writing.notes import notes_of
+from gold.writing.table_changes import ChangeFrames
 from gold.writing.workload import rows_read
 
 FEW_CHANGES = 100_000
@@ -140,22 +145,24 @@ def apply_table(
         )
     refuse_references(spark, plan.layout.gold_names.values())
     since = _written_after(plan)
-    new = table_changes.current_changes(found.after(since), plan)
+
+    @cache
+    def new() -> DataFrame:
+        return table_changes.current_changes(found.after(since), plan)
+
     if task.settings.bad_values is BadValues.PARK and not tests_states(plan):
-        bad_values.refuse(new, plan.layout, task.name)
+        bad_values.refuse(new(), plan.layout, task.name)
     crash_point("gold.before_table")
     target = _target(lake, plan)
     tune_for_rows(spark, rows_read(spark, lake, plan, (target.replica, target.history)))
     if plan.rebuild is not None:
-        truncates = table_changes.truncates(spark, task, after=since)
-        met, all_fit = _rebuild(new, plan, target, truncates, few=found.few_after(since))
+        met, all_fit = _rebuild(spark, new, plan, target, few=found.few_after(since))
     else:
         places = (target.replica, target.history)
         merge.keep_change_feed(spark, places, plan.layout)
         begins_marks = merge.begin_marks(spark, places, plan.layout, plan.profile)
         target = replace(target, begins_marks=begins_marks)
-        truncates = table_changes.truncates(spark, task, after=since)
-        met, all_fit = _merge(found, new, plan, target, truncates)
+        met, all_fit = _merge(spark, found, new, plan, target)
     crash_point("gold.after_table")
     stored = [place for place in (target.replica, target.history) if place is not None]
     marks = newest_marks(spark, stored)
@@ -195,7 +202,7 @@ def _list_faults(changes: TableChanges, plan: Plan, *, all_fit: bool) -> Faults:
     if few is not None and not has_other_keys and certainly_fit(few, plan):
         return Faults()
     if has_other_keys:
-        rows = table_changes.changes_with_current_key(changes.frame, plan).where(F.col("batch") > since)
+        rows = table_changes.changes_with_current_key(changes.all_rows(), plan).where(F.col("batch") > since)
     else:
         rows = table_changes.current_changes(changes.after(since), plan)
     return bad_values.list_faults(rows, plan.layout, has_other_keys=has_other_keys)
@@ -220,15 +227,20 @@ def plan_task(
 
 
 def _rebuild(
-    rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame, *, few: Sequence[FewChange] | None
+    spark: SparkSession,
+    changes: Callable[[], DataFrame],
+    plan: Plan,
+    target: _Target,
+    *,
+    few: Sequence[FewChange] | None,
 ) -> tuple[Collisions, bool]:
     """Writes the whole table.
 
     Args:
-        rows: All changes, with current column names.
+        spark: The session.
+        changes: Makes all changes, with current column names.
         plan: The plan.
         target: Where the replica and the history are.
-        truncates: All truncates.
         few: The same changes, as they came; None where they are not in this process.
 
     Returns:
@@ -236,89 +248,121 @@ def _rebuild(
     """
     layout = plan.layout
     if not layout.keys:
-        refuse_failing_rows(_gate_rows(rows), layout, plan.task.gates, plan.task.name.table)
-        append.rewrite(rows, truncates, target.replica, layout)
+        _refuse_failing_changes(changes, plan)
+        append.rewrite(changes(), _truncates(spark, plan), target.replica, layout)
         return Collisions(), False
     policy = policy_of(plan.task, plan.profile)
-    rows = table_changes.complete_changes(rows, plan)
-    if plan.task.gates or tests_states(plan):
-        states = replica.newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
+
+    @cache
+    def rows() -> DataFrame:
+        return table_changes.complete_changes(changes(), plan)
+
+    certain = certain_rows(spark, few, plan, policy)
+    if certain is not None:
+        merge.replace_table(certain.where("is_upsert").drop("is_upsert"), target.replica, layout)
+    elif plan.task.gates or tests_states(plan):
+        states = replica.newest_states(effects(rows(), layout.key_columns), layout, plan.profile, policy)
         refuse_states(states, plan)
-    all_fit = replica.rewrite(rows, target.replica, plan, is_watched=few is None)
+    all_fit = certain is not None or replica.rewrite(rows(), target.replica, plan, is_watched=few is None)
     if target.history is not None:
-        history.rewrite(history.versions_of(rows, plan), target.history, plan.history_layout)
+        history.rewrite(history.versions_of(rows(), plan), target.history, plan.history_layout)
     if not plan.batch_profile.additions or (few is not None and certainly_meet_none(few, plan)):
         return Collisions(), all_fit
-    added = rows_written(rows.sparkSession, target.replica)
-    return count_collisions(rows, None, plan, target.replica, added=added), all_fit
+    added = rows_written(spark, target.replica)
+    return count_collisions(spark, ChangeFrames(rows), plan, target.replica, added=added), all_fit
 
 
-def _gate_rows(rows: DataFrame) -> DataFrame:
-    """The changes of a table without a key, as gates read them."""
-    return rows.select(
-        "after",
-        (F.col("op") != "delete").alias("is_upsert"),
-        (~F.coalesce("partial", F.lit(False))).alias("is_whole"),
-    )
+def _truncates(spark: SparkSession, plan: Plan) -> DataFrame:
+    """The truncates that a table without a key gets."""
+    return table_changes.truncates(spark, plan.task, after=_written_after(plan))
+
+
+def _refuse_failing_changes(changes: Callable[[], DataFrame], plan: Plan) -> None:
+    """Raises where a change of a table without a key does not pass a gate."""
+    if plan.task.gates:
+        rows = changes().select(
+            "after",
+            (F.col("op") != "delete").alias("is_upsert"),
+            (~F.coalesce("partial", F.lit(False))).alias("is_whole"),
+        )
+        refuse_failing_rows(rows, plan.layout, plan.task.gates, plan.task.name.table)
 
 
 def _merge(
-    changes: TableChanges, new: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
+    spark: SparkSession, changes: TableChanges, new: Callable[[], DataFrame], plan: Plan, target: _Target
 ) -> tuple[Collisions, bool]:
     """Merges the new changes.
 
     Args:
+        spark: The session.
         changes: All changes, for the keys that must be folded again.
-        new: The new changes, with current column names.
+        new: Makes the new changes, with current column names.
         plan: The plan.
         target: Where the replica and the history are.
-        truncates: The new truncates.
 
     Returns:
         How many added rows met an existing one, and whether every change surely fits its columns.
     """
     task, layout = plan.task, plan.layout
     if not layout.keys:
-        refuse_failing_rows(_gate_rows(new), layout, task.gates, task.name.table)
-        stored_columns.change_columns(new.sparkSession, plan, target.replica, target.history)
-        append.append(new, truncates, target.replica, layout, table_changes.new_positions(plan))
+        _refuse_failing_changes(new, plan)
+        stored_columns.change_columns(spark, plan, target.replica, target.history)
+        append.append(
+            new(), _truncates(spark, plan), target.replica, layout, table_changes.new_positions(plan)
+        )
         return Collisions(), False
-    everything = table_changes.current_changes(changes.frame, plan)
+    frames = _frames(changes, new, plan, has_history=target.history is not None)
     policy = policy_of(plan.task, plan.profile)
-    is_folded_again = target.history is not None and not can_continue(plan)
-    if is_folded_again or plan.batch_profile.has_key_changes or is_late(plan):
-        everything = table_changes.complete_changes(everything, plan)
-        new = everything.where(F.col("batch") > task.state.batch)
     few, place = changes.few_after(task.state.batch), target.replica
 
+    def merge_rows(rows: DataFrame, bounds: Bounds | None) -> Merged:
+        return merge.merge_latest(rows, place, layout, policy, bounds)
+
     def merge_with(late: DataFrame | None) -> tuple[Collisions, bool]:
-        given, facts = rows_to_merge(new, everything, late, plan, is_watched=few is None)
-        stored_columns.change_columns(new.sparkSession, plan, target.replica, target.history)
-        if few is None or late is not None:
-            merged, look = merge_many(
-                given,
-                plan,
-                lambda rows, bounds: merge.merge_latest(rows, place, layout, policy, bounds),
-                facts,
-            )
+        certain = None if late is not None else certain_rows(spark, few, plan, policy)
+        facts = None
+        if certain is None:
+            given, facts = rows_to_merge(frames, late, plan, is_watched=few is None)
         else:
-            look = Look(key_bounds(few, plan))
-            merged = merge.merge_latest(given, place, layout, policy, look.bounds)
-        met = count_collisions(new, everything, plan, place, added=merged.inserted)
+            given = certain
+        stored_columns.change_columns(spark, plan, target.replica, target.history)
+        if few is None or late is not None:
+            merged, look = merge_many(given, plan, merge_rows, facts)
+        else:
+            look = Look(key_bounds(few, plan), certain is not None)
+            merged = merge_rows(given, look.bounds)
+        met = count_collisions(spark, frames, plan, place, added=merged.inserted)
         crash_point("gold.between_replica_and_history")
         if target.history is not None:
-            _merge_history(new, everything, late, plan, target.history)
+            _merge_history(frames, late, plan, target.history)
         return met, look.all_fit
 
-    late = late_keys(new, everything, plan)
+    late = late_keys(frames, plan)
     return merge_with(None) if late is None else computed_once(late, lambda kept, _: merge_with(kept))
 
 
-def _merge_history(
-    new: DataFrame, everything: DataFrame, late: DataFrame | None, plan: Plan, path: str
-) -> None:
+def _frames(
+    changes: TableChanges, new: Callable[[], DataFrame], plan: Plan, *, has_history: bool
+) -> ChangeFrames:
+    """The new changes and all changes, complete where a merge needs earlier changes."""
+
+    @cache
+    def everything() -> DataFrame:
+        rows = table_changes.current_changes(changes.all_rows(), plan)
+        return table_changes.complete_changes(rows, plan) if is_complete else rows
+
+    @cache
+    def complete_new() -> DataFrame:
+        return everything().where(F.col("batch") > plan.task.state.batch)
+
+    is_folded_again = has_history and not can_continue(plan)
+    is_complete = is_folded_again or plan.batch_profile.has_key_changes or is_late(plan)
+    return ChangeFrames(complete_new if is_complete else new, everything)
+
+
+def _merge_history(frames: ChangeFrames, late: DataFrame | None, plan: Plan, path: str) -> None:
     """Brings the versions of all keys that the new changes touch up to date."""
-    layout, keys = plan.layout, key_names(len(plan.layout.keys))
+    layout, keys, new = plan.layout, key_names(len(plan.layout.keys)), frames.new()
     are_few = plan.batch_profile.rows <= FEW_CHANGES and (
         late is None or not plan.profile.has_partial_key_changes
     )
@@ -326,7 +370,9 @@ def _merge_history(
         if merge_new_versions(new, plan, path, are_few=are_few):
             return
         tune_for_rows(new.sparkSession, plan.task.rows)
-        everything = table_changes.complete_changes(everything, plan)
+        everything = table_changes.complete_changes(frames.everything(), plan)
+    else:
+        everything = frames.everything()
 
     def merge_with(touched: DataFrame) -> None:
         rows = changes_of_keys(everything, layout, touched, keys)

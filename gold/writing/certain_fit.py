@@ -25,20 +25,21 @@ _MOST_DIGITS, _SURE_OF_FLOAT = 17, 9
 _DECIMAL = re.compile(r"-?([0-9]{1,38})(?:\.([0-9]{1,38}))?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _STAMP = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)(Z?)")
+_ONLY_NUMBER = re.compile(r"0|-?(?:[1-9][0-9]*|(?:0|[1-9][0-9]*)\.[0-9]*[1-9])")
+"""One text for each number."""
 _DECIMAL_TYPE = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
 
 def certainly_fit(rows: Iterable[FewChange], plan: Plan) -> bool:
     """Whether every cell of these changes, and the key of each, surely fits its column.
 
-    The changes came with the current key. False also where columns were renamed, retyped or have defaults.
+    The changes came with the current key. False also where columns were renamed, retyped or have defaults
+    since one of them.
     """
-    if not all(naming.keeps_images for naming in plan.namings):
-        return False
     kinds = [(column.name, column.type, column.name in plan.layout.keys) for column in plan.layout.columns]
     for row in rows:
         image = row.image
-        if image is None:
+        if image is None or not plan.namings[row.naming].keeps_images:
             return False
         for name, kind, is_key in kinds:
             text = image.get(name)
@@ -65,6 +66,17 @@ def certainly_fits(text: str, kind: str) -> bool:
     if kind == "binary":
         return _is_base64(text)
     return _is_decimal(text, kind)
+
+
+def is_only_text(text: str, kind: str) -> bool:
+    """Whether a text surely has a value in a type that no other text has for which this is true."""
+    if kind == "string":
+        return True
+    if kind in _SIZES or kind.startswith("decimal"):
+        return _ONLY_NUMBER.fullmatch(text) is not None and certainly_fits(text, kind)
+    if kind in ("timestamp", "timestamp_ntz"):
+        return not ("." in text and text.rstrip("Z").endswith("0")) and certainly_fits(text, kind)
+    return kind in ("boolean", "date", "binary") and certainly_fits(text, kind)
 
 
 def _keeps_digits(text: str, kind: str) -> bool:

@@ -7,17 +7,13 @@ asked for most tables. This module says only where surely none met a row that wa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from framework.contracts.events import Image, Op
 from gold.changes.few_changes import FewChange
 from gold.planning.plan import Plan
-from gold.writing.certain_fit import certainly_fits
+from gold.writing.certain_fit import is_only_text
 
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
-"""One text for each number: with the others, one key would have two texts."""
-_WHOLE_TYPES = frozenset({"tinyint", "smallint", "int", "bigint"})
 _Key = tuple[str, ...]
 
 
@@ -25,7 +21,7 @@ def certainly_meet_none(rows: Sequence[FewChange], plan: Plan) -> bool:
     """Whether no insert and no loaded row among all changes of a table reached a key that was there.
 
     False also where that needs more than the texts of the keys: other names or keys in the past, keys of
-    other types than numbers and texts, changes without a whole key, or with the same position.
+    types with several texts for a value, changes without a whole key, or with the same position.
     """
     layout = plan.layout
     if plan.former_keys is not None or not all(naming.keeps_images for naming in plan.namings):
@@ -57,14 +53,7 @@ def _key_in(image: Image | None, keys: Sequence[tuple[str, str]]) -> _Key | None
     found = []
     for name, kind in keys:
         text = image.get(name)
-        if text is None or not _is_only_text(text, kind):
+        if text is None or not is_only_text(text, kind):
             return None
         found.append(text)
     return tuple(found)
-
-
-def _is_only_text(text: str, kind: str) -> bool:
-    """Whether a text has a value in a type that no other text has."""
-    if kind in _WHOLE_TYPES:
-        return _WHOLE.fullmatch(text) is not None and certainly_fits(text, kind)
-    return kind == "string"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -115,22 +116,31 @@ def table_changes_of(
 
     New ones that are not in the cache are read from their files, without a look at those of the past.
     """
-    frame = changes_of(spark, lake, task, cached)
+
+    @cache
+    def all_rows() -> DataFrame:
+        return changes_of(spark, lake, task, cached)
+
     if cached is None or not cached.covers(task):
         files = files_above(lake, CHANGES_TABLE, ("batch", task.state.batch))
         if not files or len(files) > _FEW_FILES:
-            return TableChanges(frame)
-        rows = read_parquet(spark, CHANGES, *(str(file.path) for file in files))
-        return TableChanges(frame, None, task.state.batch, rows.where(F.col("batch") <= task.top))
+            return TableChanges(all_rows)
+
+        @cache
+        def recent_rows() -> DataFrame:
+            rows = read_parquet(spark, CHANGES, *(str(file.path) for file in files))
+            return rows.where(F.col("batch") <= task.top)
+
+        return TableChanges(all_rows, None, task.state.batch, recent_rows)
     mine = cached.of(task)
     few = [change for change in row_changes(mine, task.source, task.lineage) if change.batch <= task.top]
     if cached.since < 0:
-        return TableChanges(frame, few)
+        return TableChanges(all_rows, few)
     applied = task.state.batch
-    new = mine.filter(pc.greater(mine["batch"], pa.scalar(applied, pa.int64())))
-    return TableChanges(
-        frame,
-        [change for change in few if change.batch > applied],
-        applied,
-        arrow_frame(spark, new, CHANGES).where(F.col("batch") <= task.top),
-    )
+
+    @cache
+    def new_rows() -> DataFrame:
+        new = mine.filter(pc.greater(mine["batch"], pa.scalar(applied, pa.int64())))
+        return arrow_frame(spark, new, CHANGES).where(F.col("batch") <= task.top)
+
+    return TableChanges(all_rows, [change for change in few if change.batch > applied], applied, new_rows)

@@ -25,16 +25,17 @@ from gold.planning.plan import Plan
 from gold.planning.table_state import Collisions
 from gold.writing.cells import with_cells
 from gold.writing.merge import has_change_feed, is_feed_on
+from gold.writing.table_changes import ChangeFrames
 
 
 def count_collisions(
-    rows: DataFrame, everything: DataFrame | None, plan: Plan, replica: str, *, added: int | None
+    spark: SparkSession, changes: ChangeFrames, plan: Plan, replica: str, *, added: int | None
 ) -> Collisions:
     """How many added rows met a row with other values: of the same changes, or of the replica.
 
     Args:
-        rows: The new changes; all changes after a rebuild.
-        everything: All changes of the table; None where the replica was rewritten.
+        spark: The session.
+        changes: The new changes, and all where the replica was not rewritten from all.
         plan: The plan.
         replica: The path of the replica.
         added: How many rows the replica gained; None where that is unknown. Nothing is examined then, nor
@@ -42,9 +43,10 @@ def count_collisions(
     """
     if added is None or plan.batch_profile.additions <= added:
         return Collisions()
-    tune_for_rows(rows.sparkSession, plan.task.rows)
-    before = None if everything is None else _rows_before(rows.sparkSession, plan, replica)
-    met = met_rows(rows, everything, before, plan)
+    tune_for_rows(spark, plan.task.rows)
+    is_rewritten = changes.all_changes is None
+    before = None if is_rewritten else _rows_before(spark, plan, replica)
+    met = met_rows(changes.new(), None if is_rewritten else changes.everything(), before, plan)
     counts = Counter({row["op"]: row["count"] for row in met.groupBy("op").count().collect()})
     return Collisions(inserts=counts["insert"], loaded=counts["read"])
 

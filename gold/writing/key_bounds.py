@@ -31,8 +31,9 @@ def key_bounds(few: Sequence[FewChange] | None, plan: Plan) -> Mapping[str, tupl
     Returns:
         None where a key may be null, or where the texts do not surely show it; then nothing is known.
     """
-    is_renamed = any(naming.names or naming.defaults for naming in plan.namings)
-    if not few or is_renamed or plan.has_new_former_keys or plan.batch_profile.has_key_changes:
+    if not few or not all(plan.namings[change.naming].keeps_images for change in few):
+        return None
+    if plan.has_new_former_keys or plan.batch_profile.has_key_changes:
         return None
     found: dict[str, tuple[str, str]] = {}
     for column in plan.layout.key_columns:

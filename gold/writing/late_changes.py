@@ -11,6 +11,7 @@ from gold.changes import key_changes
 from gold.changes.effects import effects, key_names
 from gold.planning.plan import Plan
 from gold.schema.layout import Layout
+from gold.writing.table_changes import ChangeFrames
 
 
 def is_late(plan: Plan) -> bool:
@@ -19,7 +20,7 @@ def is_late(plan: Plan) -> bool:
     return top is not None and low is not None and low <= top
 
 
-def late_keys(new: DataFrame, everything: DataFrame, plan: Plan) -> DataFrame | None:
+def late_keys(changes: ChangeFrames, plan: Plan) -> DataFrame | None:
     """The keys that must be folded again from silver: those of late changes, and old keys of key changes.
 
     What a late change says of a row is also part of the rows that later partial key changes made of it.
@@ -31,10 +32,10 @@ def late_keys(new: DataFrame, everything: DataFrame, plan: Plan) -> DataFrame | 
     test = F.col("is_key_change") & ~F.col("is_upsert")
     if comes_late:
         test = test | (F.col("sequence") <= F.lit(plan.task.state.sequence))
-    found = effects(new, columns).where(test).select(*keys)
+    found = effects(changes.new(), columns).where(test).select(*keys)
     if comes_late and plan.profile.has_partial_key_changes:
         found = found.union(
-            key_changes.keys_reached(everything, columns, plan.batch_profile.min_sequence or "")
+            key_changes.keys_reached(changes.everything(), columns, plan.batch_profile.min_sequence or "")
         )
     return found.distinct()
 

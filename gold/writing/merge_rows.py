@@ -26,6 +26,7 @@ from gold.writing import bad_values, replica
 from gold.writing.key_bounds import key_measures, measured_bounds
 from gold.writing.late_changes import with_keys
 from gold.writing.plain_changes import Facts, are_plain, watched_rows
+from gold.writing.table_changes import ChangeFrames
 
 Result = TypeVar("Result")
 Bounds = Mapping[str, tuple[str, str]]
@@ -48,13 +49,12 @@ class Look:
 
 
 def rows_to_merge(
-    new: DataFrame, everything: DataFrame, late: DataFrame | None, plan: Plan, *, is_watched: bool
+    changes: ChangeFrames, late: DataFrame | None, plan: Plan, *, is_watched: bool
 ) -> tuple[DataFrame, Facts | None]:
     """The rows for `merge_latest`, and what is seen of the changes on their way.
 
     Args:
-        new: The new changes, with current column names.
-        everything: All changes, from which late keys are folded again.
+        changes: The new changes, and all changes, from which late keys are folded again.
         late: These keys; None where there are none.
         plan: The plan.
         is_watched: Whether anybody wants to know what is seen.
@@ -65,22 +65,22 @@ def rows_to_merge(
     layout, policy = plan.layout, policy_of(plan.task, plan.profile)
     is_plain = late is None and not plan.task.gates and are_plain(plan, policy)
     if not is_plain or tests_states(plan):
-        states = _newest_states(new, everything, late, plan)
+        states = _newest_states(changes, late, plan)
         refuse_states(states, plan)
     if not is_plain:
         return replica.typed_rows(states, layout, "is_forced", are_marked=policy.has_partials), None
-    return watched_rows(new, plan, policy, is_watched=is_watched)
+    return watched_rows(changes.new(), plan, policy, is_watched=is_watched)
 
 
-def _newest_states(new: DataFrame, everything: DataFrame, late: DataFrame | None, plan: Plan) -> DataFrame:
+def _newest_states(changes: ChangeFrames, late: DataFrame | None, plan: Plan) -> DataFrame:
     """The newest states of the keys of new changes, with `is_forced`; those of late keys from all changes."""
     layout, policy, keys = plan.layout, policy_of(plan.task, plan.profile), key_names(len(plan.layout.keys))
-    states = replica.newest_states(effects(new, layout.key_columns), layout, plan.profile, policy)
+    states = replica.newest_states(effects(changes.new(), layout.key_columns), layout, plan.profile, policy)
     states = states.withColumn("is_forced", F.lit(False))
     if late is None:
         return states
     refolded = replica.newest_states(
-        with_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, policy
+        with_keys(effects(changes.everything(), layout.key_columns), late, keys), layout, plan.profile, policy
     )
     return with_keys(states, late, keys, without=True).unionByName(
         refolded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True

@@ -37,14 +37,21 @@ _SYSTEM = {
 def are_plain(plan: Plan, policy: MergePolicy) -> bool:
     """Whether `plain_rows` has what the general way (`gold.changes.latest`) would find of the new changes.
 
-    Soft deletes keep the cells of the row before. Very wide images are faster to spread after the reduction.
+    Very wide images are faster to spread after the reduction.
+    """
+    return have_one_effect(plan, policy) and len(plan.layout.columns) < WIDE
+
+
+def have_one_effect(plan: Plan, policy: MergePolicy) -> bool:
+    """Whether each new change makes a row, or removes one, by its own image alone.
+
+    Soft deletes keep the cells of the row before.
     """
     return not (
         policy.has_partials
         or policy.deletes is Deletes.SOFT
         or plan.batch_profile.has_key_changes
         or plan.has_new_former_keys
-        or len(plan.layout.columns) >= WIDE
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +14,23 @@ from gold.changes.effects import table_rows, with_current_names
 from gold.changes.former_keys import with_current_key
 from gold.planning.plan import Plan
 from gold.planning.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFrames:
+    """Makes the row changes of a table as frames, with current column names.
+
+    Attributes:
+        new: Makes the changes that the table gets.
+        all_changes: Makes all changes of the table; None where it gets all of them.
+    """
+
+    new: Callable[[], DataFrame]
+    all_changes: Callable[[], DataFrame] | None = None
+
+    def everything(self) -> DataFrame:
+        """All changes of the table."""
+        return (self.all_changes or self.new)()
 
 
 def current_changes(changes: DataFrame, plan: Plan) -> DataFrame:

@@ -71,7 +71,7 @@ class Groups:
 
     def cores(self) -> Iterator[Result]:
         """C."""
-        return whole_goals.cores(self._folder, self._size(1_000_000, 1_000), min(self._rounds, 3))
+        return whole_goals.cores(self._folder, self._size(1_000_000, 1_000), min(self._rounds, 2))
 
     def memory(self) -> Iterator[Result]:
         """P12."""

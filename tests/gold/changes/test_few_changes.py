@@ -163,7 +163,9 @@ def test_nulls_before_a_statement_do_not_take_the_kind_of_the_column_that_has_th
 
     def change(naming: int, sequence: str, note: str | None) -> FewChange:
         image = {"id": sequence, "note": note}
-        return FewChange(naming, 0, "insert", sequence, None, ("id",), None, image, False, "both")
+        return FewChange(
+            f"id{sequence}", naming, 0, "insert", sequence, None, ("id",), None, image, False, False, "both"
+        )
 
     found = profile_of(
         FewMeasurements([change(0, "1", None), change(2, "7", "5")], Progress()), lineage, schemas

@@ -187,7 +187,7 @@ class Bench:
         )
         frame = self.spark.createDataFrame(changes, ROW)
         planned = plan_to_read if more.pop("is_read_only", False) else make_plan
-        return planned(self.spark, self.lake, TableChanges(frame), task, SCHEMAS)
+        return planned(self.spark, self.lake, TableChanges(lambda: frame), task, SCHEMAS)
 
     def kept(self, plan: Plan | None, *, is_there: bool = True) -> TableState:
         """The state as it is after a plan was carried out."""

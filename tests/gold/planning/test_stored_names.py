@@ -26,7 +26,20 @@ IGNORE = TableSettings(schema_policy=SchemaPolicy.IGNORE)
 
 def change(naming: int, sequence: str, schema: str) -> FewChange:
     image = {"id": sequence, "n": "5"}
-    return FewChange(naming, naming, "insert", sequence, None, ("id", "n"), None, image, False, schema)
+    return FewChange(
+        f"id{sequence}",
+        naming,
+        naming,
+        "insert",
+        sequence,
+        None,
+        ("id", "n"),
+        None,
+        image,
+        False,
+        False,
+        schema,
+    )
 
 
 def test_a_key_column_that_is_dropped_and_added_again_stays_in_the_replica_with_its_type() -> None:

@@ -8,14 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from gold.schema.casting import fault
-from gold.writing.certain_fit import certainly_fits
-
-KINDS = (
-    "string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp",
-    "timestamp_ntz", "binary", "decimal(5,2)", "decimal(38,0)", "decimal(38,38)", "decimal(20,10)",
-)  # fmt: skip
-WORDS = ("true", "false", "True", "NaN", "Infinity", "1E5", "-0", "0.0", "", " 1", "1 ", "1\n")
+from gold.schema.casting import fault, typed_key
+from gold.writing.certain_fit import certainly_fits, is_only_text
+from tests.gold.texts import KINDS, drawn_text
 
 
 @pytest.mark.parametrize(
@@ -74,7 +69,7 @@ def test_a_value_that_may_not_fit_is_left_to_spark(text: str, kind: str) -> None
 
 def test_spark_finds_no_fault_in_what_certainly_fits(spark: SparkSession) -> None:
     source = random.Random(7)
-    texts = {_text(source) for _ in range(6_000)}
+    texts = {drawn_text(source) for _ in range(6_000)}
     frame = spark.createDataFrame([(text,) for text in texts], "text string")
     faults = frame.select("text", *(fault(F.col("text"), kind).alias(kind) for kind in KINDS)).collect()
     wrong = [
@@ -88,34 +83,14 @@ def test_spark_finds_no_fault_in_what_certainly_fits(spark: SparkSession) -> Non
     assert sure == set(KINDS)
 
 
-def _text(source: random.Random) -> str:
-    def digits(most: int) -> str:
-        return "".join(source.choices("0123456789", k=source.randint(1, most)))
-
-    def zeros() -> str:
-        return "0" * source.randrange(3)
-
-    parts = [
-        lambda: source.choice(("", "-", "+", "0")) + digits(42),
-        lambda: source.choice(("", "-")) + zeros() + digits(20) + "." + digits(40) + zeros(),
-        lambda: source.choice(WORDS),
-        lambda: _moment(source),
-        lambda: "".join(source.choices("ABCxyz019+/=", k=source.choice((0, 2, 3, 4, 8)))),
-        lambda: source.choice(("AQ==", "AR==", "AQI=", "/+8=")),
-    ]  # fmt: skip
-    return source.choice(parts)()
-
-
-def _moment(source: random.Random) -> str:
-    year, month, day = (
-        source.choice((0, 1, 1582, 1600, 1900, 2023, 2024, 9999)),
-        source.randint(0, 13),
-        source.randint(0, 32),
-    )
-    text = f"{year:04}-{month:02}-{day:02}"
-    if source.random() < 0.3:
-        return text
-    text += f"T{source.randint(0, 24):02}:{source.randint(0, 60):02}:{source.randint(0, 60):02}"
-    if source.random() < 0.5:
-        text += "." + "".join(source.choices("0123456789", k=source.randint(1, 8)))
-    return text + source.choice(("", "Z"))
+def test_no_two_only_texts_are_one_value(spark: SparkSession) -> None:
+    source = random.Random(8)
+    texts = {drawn_text(source) for _ in range(6_000)} | {"0", "-0", "1", "01", "1.0", "1.50", "1.5", "-1"}
+    frame = spark.createDataFrame([(text,) for text in texts], "text string")
+    for kind in KINDS:
+        mine = [text for text in texts if is_only_text(text, kind)]
+        rows = frame.where(F.col("text").isin(mine))
+        values = rows.select(typed_key(F.col("text"), kind).alias("value")).where("value IS NOT NULL")
+        assert values.distinct().count() == len(mine), kind
+    sure = {kind for kind in KINDS for text in texts if is_only_text(text, kind)}
+    assert sure == set(KINDS) - {"float", "double"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,7 +40,7 @@ def plan(keys: Sequence[str] = ("id",), *, keeps_images: bool = True, former: An
 
 def changes(*specs: _Spec, keys: Sequence[str] = ("id",)) -> list[FewChange]:
     return [
-        FewChange(0, 0, op, f"{at:03d}", None, tuple(keys), before, after, False, "s")
+        FewChange(f"id{at}", 0, 0, op, f"{at:03d}", None, tuple(keys), before, after, False, False, "s")
         for at, (op, before, after) in enumerate(specs)
     ]
 
@@ -87,7 +88,7 @@ def test_spark_is_asked_where_the_texts_do_not_decide(specs: list[_Spec]) -> Non
 def test_spark_is_asked_where_two_changes_have_one_position() -> None:
     found = changes(("delete", image("1"), None), ("insert", None, image("1")))
     assert certainly_meet_none(found, plan())
-    same = [FewChange(0, 0, c.op, "007", None, ("id",), c.before, c.after, False, "s") for c in found]
+    same = [replace(change, sequence="007") for change in found]
     assert not certainly_meet_none(same, plan())
 
 

@@ -171,7 +171,7 @@ def test_the_new_changes_of_a_larger_table_are_read_from_their_files(
     texts = [F.to_json(F.struct(*CHANGES.names)), F.hex("after.text"), F.map_keys("after")]
     assert found.after(task.state.batch).select(*texts).exceptAll(known.select(*texts)).isEmpty()
     assert found.after(task.state.batch).count() == 4
-    assert found.frame.count() == found.after(-1).count() == 6
+    assert found.all_rows().count() == found.after(-1).count() == 6
     monkeypatch.setattr(change_cache, "_FEW_FILES", 1)
     assert table_changes_of(spark, gold.lake, task, None).recent is None
 

@@ -236,7 +236,7 @@ def test_new_changes_need_earlier_ones_where_they_came_with_a_former_key(key: tu
     batch = Profile(rows=1, min_sequence=at(APPLIED + 1), seen_keys={(0, key): at(APPLIED + 1)})
     plan = Plan(task, LAYOUT, LAYOUT, profile, batch, (ColumnNaming(),), None, "", {}, 0)
     image = {"game": "1", "id": "7"}
-    change = FewChange(0, 2, "insert", at(APPLIED + 1), None, key, None, image, False, None)
+    change = FewChange("new", 0, 2, "insert", at(APPLIED + 1), None, key, None, image, False, False, None)
     is_current = len(key) == 2
     assert can_continue(plan) is is_current
     assert are_plain(plan, policy_of(task, batch)) is is_current
