@@ -45,7 +45,7 @@ from gold.planning.unclaimed_rows import with_unclaimed
 from gold.planning.unmatched_patterns import unknown_columns, unmatched_patterns
 from gold.writing.apply import Applied, apply_table
 from gold.writing.bad_values import BAD_VALUES_SCHEMA, NOT_LISTED
-from gold.writing.change_cache import cache_changes
+from gold.writing.change_cache import change_groups
 
 THREADS = 4
 _TRIES = "gold.tries"
@@ -143,13 +143,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
         return GoldResult(still_parked, (*taken, *stale_replicas(every)))
     lake.create(spark, BAD_VALUES_TABLE, BAD_VALUES_SCHEMA)
     tasks = with_unclaimed(run.tables, tasks)
-    cached = cache_changes(spark, lake, tasks)
-    if cached is None or not all(map(cached.covers, tasks)):
-        tasks = with_recorded(run.tables, tasks)
-    wanted = recorded_schemas(tasks)
-    if cached is not None:
-        wanted |= {text for text in cached.rows["schema_id"].unique().to_pylist() if text}
-    applied = _in_threads(run, tasks, StoredSchemas(spark, lake, wanted), cached, tries)
+    applied, cached = _apply_groups(run, tasks, tries)
     crash_point("gold.before_publish")
     _merge_bad_values(spark, lake, applied, run_id)
     crash_point("gold.between_bad_values_and_states")
@@ -166,6 +160,29 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     notes = taken if run.table else (*taken, *_notes_on_all(run, every, states))
     _keep_logs(lake, states)
     return GoldResult((*applied, *still_parked), notes)
+
+
+def _apply_groups(
+    run: Run, tasks: Sequence[Task], tries: FailedTries
+) -> tuple[list[Applied], CachedChanges | None]:
+    """Applies tables, group by group.
+
+    Returns:
+        What became of each, in their order, and the changes of small tables, if one group has all of these.
+    """
+    run.progress.expect("tables", len(tasks))
+    applied, cached, groups = dict[TableId, Applied](), None, 0
+    for group, cached in change_groups(run.spark, run.lake, tasks):
+        groups += 1
+        if cached is None or not all(map(cached.covers, group)):
+            group = with_recorded(run.tables, group)
+        wanted = recorded_schemas(group)
+        if cached is not None:
+            wanted |= {text for text in cached.rows["schema_id"].unique().to_pylist() if text}
+        schemas = StoredSchemas(run.spark, run.lake, wanted)
+        for task, one in zip(group, _in_threads(run, group, schemas, cached, tries), strict=True):
+            applied[task.source, task.name] = one
+    return [applied[task.source, task.name] for task in tasks], cached if groups == 1 else None
 
 
 def _notes_on_all(run: Run, tasks: Sequence[Task], states: Mapping[TableId, TableState]) -> list[str]:
@@ -214,8 +231,6 @@ def _in_threads(
     cached: CachedChanges | None,
     tries: FailedTries,
 ) -> list[Applied]:
-    run.progress.expect("tables", len(tasks))
-
     def one(session: SparkSession, task: Task) -> Applied:
         started, failure = time.monotonic(), None
         run.progress.start_table(task.name.dotted)

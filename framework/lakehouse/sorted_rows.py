@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -18,16 +18,17 @@ def sorted_by(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     return found.take(pc.sort_indices(found, [(column, "ascending") for column in columns]))
 
 
-def rows_by(rows: pa.Table, column: str) -> tuple[pa.Table, dict[str | None, tuple[int, int]]]:
-    """Sort rows by a column of texts, and find where the rows of each text are.
+def rows_by(
+    rows: pa.Table, columns: Sequence[str]
+) -> tuple[pa.Table, dict[tuple[Any, ...], tuple[int, int]]]:
+    """Sort rows by columns of texts, and find where the rows with the same texts are.
 
     Returns:
-        The rows, and the place of the first row of each text with the place behind its last one, in order.
+        The rows, and for the texts of these columns the place of the first row that has them with the place
+        behind the last one, in order.
     """
-    found = sorted_by(rows, [column])
-    places = dict[str | None, tuple[int, int]]()
-    if found.num_rows:
-        runs = pc.run_end_encode(pa.concat_arrays(found[column].chunks))
-        ends = runs.run_ends.to_pylist()
-        places = dict(zip(runs.values.to_pylist(), pairwise([0, *ends]), strict=True))
-    return found, places
+    found = sorted_by(rows, columns)
+    counts = sorted_by(found.group_by(list(columns)).aggregate([([], "count_all")]), columns)
+    ends = accumulate(counts["count_all"].to_pylist(), initial=0)
+    texts = zip(*(counts[column].to_pylist() for column in columns), strict=True)
+    return found, dict(zip(texts, pairwise(ends), strict=True))

@@ -131,7 +131,7 @@ class TaskFile:
 
 def _brought_together(rows: pa.Table, by: str) -> Iterator[pa.Table]:
     """The rows by a column, in parts: one for each text, or for some with few rows together."""
-    table, places = rows_by(rows, by)
+    table, places = rows_by(rows, [by])
     start = end = 0
     for first, behind in places.values():
         if behind - first >= _FEW_ROWS and first > start:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NoReturn
 
 import pyarrow as pa
+from pyarrow import compute
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -23,6 +25,8 @@ from gold.schema.cell_readings import read_text
 from gold.schema.columns import ColumnNaming
 from gold.schema.lineage import Lineage
 from gold.schema.type_inference import ColumnEvidence, widths_of
+
+pc: Any = compute  # its types lack some functions
 
 _COLUMNS = (
     "change_id", "source", "database", "schema", "table", "kind", "batch", "op", "sequence", "event_time",
@@ -116,14 +120,31 @@ def _renamed(image: Image, naming: ColumnNaming, *, has_defaults: bool) -> Image
     return {**(naming.defaults if has_defaults else {}), **own}
 
 
+def rows_under_names(changes: pa.Table, source: str, lineage: Lineage) -> pa.Table:
+    """The rows of `silver/changes` that came under one of the names that a table has had."""
+    is_mine = reduce(pc.or_kleene, (_came_under(changes, segment.table) for segment in lineage.segments))
+    return changes.filter(pc.and_kleene(is_mine, pc.equal(changes["source"], source)))
+
+
+def _came_under(changes: pa.Table, name: TableName) -> pa.ChunkedArray[Any]:
+    parts = (("table", name.table), ("schema", name.schema), ("database", name.database))
+    return reduce(
+        pc.and_kleene,
+        (
+            pc.is_null(changes[column]) if part is None else pc.equal(changes[column], part)
+            for column, part in parts
+        ),
+    )
+
+
 def _rows_of_table(
     changes: pa.Table, source: str, lineage: Lineage
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The rows of the table's segments, each with the number of column changes before it."""
     counts = column_change_counts(lineage)
-    for row in changes.to_pylist():
+    for row in rows_under_names(changes, source, lineage).to_pylist():
         sequence = row["sequence"]
-        if row["source"] != source or row["kind"] != "row" or sequence is None:
+        if row["kind"] != "row" or sequence is None:
             continue
         name = TableName(row["database"], row["schema"], row["table"])
         if not any(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from framework.config.tables import Deletes
 from framework.contracts.events import Image, Op
 from framework.lakehouse.local_tables import LocalTable, read_files
-from gold.changes.few_changes import FewChange, row_changes
+from gold.changes.few_changes import FewChange, row_changes, rows_under_names
 from gold.changes.former_keys import former_keys
 from gold.changes.profile import namings_for
 from gold.planning.table_state import TableState
@@ -79,8 +79,7 @@ def _is_implied(rows: Sequence[str | None], sequence: str, has_row: bool) -> boo
 def _new_changes(task: Task, state: TableState, changes: pa.Table, since: int) -> list[FewChange]:
     if not changes.num_rows:
         return []
-    names_of_table = pa.array(sorted({segment.table.table for segment in task.lineage.segments}), pa.string())
-    mine = changes.filter(pc.is_in(changes["table"], value_set=names_of_table))
+    mine = rows_under_names(changes, task.source, task.lineage)
     if mine["half"].null_count < mine.num_rows:
         raise NotTold
     lineage = lineage_with_one_key(task, state, is_all=since < 0)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from framework.contracts.ddl_actions import TableName
 from framework.pipeline.layer import Run
-from gold.planning.table_state import TableState
+from gold.planning.table_state import TableId, TableState
 from gold.planning.task import Task
 
-States = Mapping[tuple[str, TableName], TableState]
+States = Mapping[TableId, TableState]
 """The newest state of each table, by its source and name."""
 _MEMO = "gold"
 
@@ -22,31 +21,31 @@ class CachedChanges:
     """Row changes of some tables in this process.
 
     Attributes:
-        rows: Rows of `silver/changes`, by `table`.
-        spans: Where the rows of each name of `table` are, so that a run of many tables looks only once.
+        rows: Rows of `silver/changes`, by source, database, schema and table.
+        spans: Where the rows of each table of these are, so that a run of many tables looks only once.
         since: They are all row changes of the tables in batches after this one; -1: all there are.
         places: The source and name of these tables.
     """
 
     rows: pa.Table
-    spans: Mapping[str | None, tuple[int, int]]
+    spans: Mapping[TableId, tuple[int, int]]
     since: int = -1
-    places: frozenset[tuple[str, TableName]] = frozenset()
+    places: frozenset[TableId] = frozenset()
 
     def covers(self, task: Task) -> bool:
         """Whether the changes of the task's table are here."""
         return (task.source, task.name) in self.places
 
     def of(self, task: Task) -> pa.Table:
-        """The rows with one of the names that the task's table has had."""
-        spans = [self.spans[name] for name in sorted(table_names(task)) if name in self.spans]
+        """The rows that came under one of the names that the task's table has had."""
+        spans = [self.spans[place] for place in places_of(task) if place in self.spans]
         parts = [self.rows.slice(start, end - start) for start, end in spans]
         return pa.concat_tables(parts) if parts else self.rows.slice(0, 0)
 
 
-def table_names(task: Task) -> frozenset[str]:
-    """The names that the task's table has had, without database and schema."""
-    return frozenset(segment.table.table for segment in task.lineage.segments)
+def places_of(task: Task) -> list[TableId]:
+    """The source and the names that the task's table has had, each once."""
+    return list(dict.fromkeys((task.source, segment.table) for segment in task.lineage.segments))
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,7 +259,8 @@ def _rebuild(
 
     certain = certain_rows(spark, few, plan, policy)
     if certain is not None:
-        merge.replace_table(certain.where("is_upsert").drop("is_upsert"), target.replica, layout)
+        kept = certain.where("is_upsert") if "is_upsert" in certain.columns else certain
+        merge.replace_table(kept, target.replica, layout)
     elif plan.task.gates or tests_states(plan):
         states = replica.newest_states(effects(rows(), layout.key_columns), layout, plan.profile, policy)
         refuse_states(states, plan)

@@ -38,7 +38,6 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "binary": base64.b64decode,
 }
 """How the texts of a type are read; Arrow reads those of the others."""
-_FLAGS = {"is_upsert": "boolean", "is_forced": "boolean"}
 
 
 def certain_rows(
@@ -53,9 +52,9 @@ def certain_rows(
         policy: How its changes are merged.
 
     Returns:
-        k0…, c0…, the system columns, `is_upsert` and `is_forced`. None where Spark must read the changes: a
-        cell may not fit its column, a key may have another text, or an image alone does not make a row. None
-        also where a row must be tested before it is written.
+        k0…, c0…, the system columns and, if a key has no row any more, `is_upsert`. None where Spark must
+        read the changes: a cell may not fit its column, a key may have another text, or an image alone does
+        not make a row. None also where a row must be tested before it is written.
     """
     if few is None or plan.task.gates or not have_one_effect(plan, policy) or not certainly_fit(few, plan):
         return None
@@ -100,7 +99,9 @@ def _typed(spark: SparkSession, changes: Sequence[FewChange], layout: Layout) ->
     kinds = {name: column.type for name, column in zip(layout.cells, layout.columns, strict=True)}
     at = {column.name: cell for cell, column in zip(layout.cells, layout.columns, strict=True)}
     keys = dict(zip(key_names(len(layout.keys)), (at[name] for name in layout.keys), strict=True))
-    kinds |= {**{key: kinds[cell] for key, cell in keys.items()}, **layout.system, **_FLAGS}
+    are_upserts = [change.op != Op.DELETE for change in changes]
+    flags = {} if all(are_upserts) else {"is_upsert": "boolean"}
+    kinds |= {**{key: kinds[cell] for key, cell in keys.items()}, **layout.system, **flags}
     schema = parsed(spark, ", ".join(f"{name} {kind}" for name, kind in kinds.items()))
     types = {field.name: field.type for field in arrow_schema(schema)}
     images = [change.image or {} for change in changes]
@@ -115,11 +116,10 @@ def _typed(spark: SparkSession, changes: Sequence[FewChange], layout: Layout) ->
         "_cdc_event_time": [change.event_time for change in changes],
         "_cdc_change_id": [change.change_id for change in changes],
         "_cdc_deleted": [False] * len(changes),
-        "is_upsert": [change.op != Op.DELETE for change in changes],
-        "is_forced": [False] * len(changes),
+        "is_upsert": are_upserts,
     }
     found |= {key: found[cell] for key, cell in keys.items()}
-    found |= {name: pa.array(own[name], types[name]) for name in (*layout.system, *_FLAGS)}
+    found |= {name: pa.array(own[name], types[name]) for name in (*layout.system, *flags)}
     return arrow_frame(spark, pa.table({name: found[name] for name in kinds}), schema)
 
 

@@ -259,18 +259,19 @@ def merge_latest(
     A stored row without a position, which somebody else has put there, is older than any change.
 
     Args:
-        rows: c0…, k0…, the system columns, `is_upsert`, and `is_forced`: the key was folded again from
-            silver. Such a row replaces one of equal sequence with other values, and one marked as deleted
-            even if its sequence is higher: the key was taken before it was left, in one transaction. Where
-            images may be partial, p0…: whether the image has the column. Any row then replaces one of equal
-            sequence: an unfinished run merged that one, without the columns of changes that came since.
+        rows: c0…, k0…, the system columns, `is_upsert`: the key has a row now (without this column, each one
+            has), and `is_forced`: the key was folded again from silver (without it, none was). A forced row
+            replaces one of equal sequence with other values, and one marked as deleted even if its sequence
+            is higher: the key was taken before it was left, in one transaction. Where images may be partial,
+            p0…: whether the image has the column. Any row then replaces one of equal sequence: an unfinished
+            run merged that one, without the columns of changes that came since.
         path: The replica.
         layout: The replica's columns.
         policy: How deletes, truncates and partial images are treated.
         bounds: Between which values, as SQL, the key columns of the rows are, none of which is null; None
             where that is unknown.
     """
-    names = layout.gold_names
+    names, given = layout.gold_names, set(rows.columns)
     gold = [f"t.{quoted(names[c.name])}" for c in layout.columns]
     same = "<=>" if bounds is None else "="
     on = " AND ".join(f"t.{quoted(names[k])} {same} s.k{i}" for i, k in enumerate(layout.keys))
@@ -288,15 +289,18 @@ def merge_latest(
     merge = Merge(path, rows, on)
     if policy.deletes is Deletes.SOFT:
         differs += " OR NOT (t._cdc_deleted <=> s._cdc_deleted)"
-    else:
+    elif "is_upsert" in given:
         merge = merge.delete(f"NOT s.is_upsert AND {newer}")
-    corrected = f"s._cdc_sequence = t._cdc_sequence AND ({differs})"
-    if not policy.has_partials:
-        corrected = f"s.is_forced AND {corrected}"
-    if policy.deletes is Deletes.SOFT:
-        corrected += " OR s.is_forced AND s._cdc_sequence < t._cdc_sequence AND t._cdc_deleted"
-    merge = merge.update({**updates, **own}, f"s.is_upsert AND ({newer} OR {corrected})")
-    merge = merge.insert({**inserts, **own}, "s.is_upsert")
+    replaces = [newer]
+    if policy.has_partials:
+        replaces.append(f"s._cdc_sequence = t._cdc_sequence AND ({differs})")
+    elif "is_forced" in given:
+        replaces.append(f"s.is_forced AND s._cdc_sequence = t._cdc_sequence AND ({differs})")
+    if policy.deletes is Deletes.SOFT and "is_forced" in given:
+        replaces.append("s.is_forced AND s._cdc_sequence < t._cdc_sequence AND t._cdc_deleted")
+    has_row = ["s.is_upsert"] if "is_upsert" in given else []
+    merge = merge.update({**updates, **own}, " AND ".join([*has_row, f"({' OR '.join(replaces)})"]))
+    merge = merge.insert({**inserts, **own}, *has_row)
     if policy.truncated_at is not None and not policy.is_emptied:
         gone = _is_before(policy.truncated_at)
         if policy.deletes is Deletes.HARD:

@@ -36,7 +36,7 @@ FILE = "it's \\'a\\%2Ejsonl"
 
 @dataclass(frozen=True)
 class ChangeSpec:
-    """A change or a statement of one table of the database `db`; `at` is its place in the source's order."""
+    """A change or a statement of one table; `at` is its place in the source's order."""
 
     table: str
     at: int
@@ -54,6 +54,7 @@ class ChangeSpec:
     """A row of a snapshot without a position: it comes before all changes of its epoch."""
     moment: int | None = None
     """When it was, where not at second `at`: changes of one moment are one transaction."""
+    database: str = "db"
 
     @property
     def sequence(self) -> str:
@@ -153,7 +154,7 @@ class GoldPipeline:
             **dict.fromkeys(CHANGES.names),
             "change_id": f"{event.table}-{event.at}-{event.op or event.kind}",
             "source": self.source, "batch": self.batch, "kind": event.kind, "op": event.op or None,
-            "database": "db", "table": event.table,
+            "database": event.database, "table": event.table,
             "sequence": event.sequence if event.has_position else None,
             "event_time": START + timedelta(seconds=event.at if event.moment is None else event.moment),
             "ordinal": 0, "keys": list(event.keys) if event.keys else None,
@@ -166,7 +167,7 @@ class GoldPipeline:
     def _counts(self, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
         found = {}
         for one in rows:
-            found.setdefault((one["table"], one["kind"]), []).append(one)
+            found.setdefault((one["database"], one["table"], one["kind"]), []).append(one)
         names = (
             "batch",
             "source",
@@ -179,12 +180,12 @@ class GoldPipeline:
             "max_sequence",
         )
         counts = []
-        for (table, kind), mine in found.items():
+        for (database, table, kind), mine in found.items():
             places = [one["sequence"] for one in mine if one["sequence"] is not None]
             values = (
                 self.batch,
                 self.source,
-                "db",
+                database,
                 None,
                 table,
                 kind,

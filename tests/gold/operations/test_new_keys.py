@@ -145,6 +145,7 @@ def test_changes_of_other_batches_tables_and_sources_do_not_count(item: Compared
         change("1", "insert", 3, table="line"),
         change("1", "insert", 4, source="other"),
         change("1", "insert", 5, kind="duplicate"),
+        change("1", "insert", 6, database="second", half="after"),
     ]
     assert item.told(others, [(9, "1")]) == 0
 

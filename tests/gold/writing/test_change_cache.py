@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,14 @@ from pyspark.sql import functions as F
 from framework.contracts.ddl_actions import AddColumn, CreateTable
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
+from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from gold.planning.discovery import all_tasks
 from gold.planning.knowledge import CachedChanges
 from gold.planning.table_state import State
 from gold.planning.task import Task
 from gold.writing import change_cache
-from gold.writing.change_cache import cache_changes, changes_of, table_changes_of
+from gold.writing.change_cache import change_groups, changes_of, table_changes_of
 from tests.gold.silver_builder import (
     ChangeSpec,
     GoldPipeline,
@@ -47,7 +49,7 @@ def test_changes_are_cached_as_they_are_within_limits(
         task for task in all_tasks(Run(spark, gold.lake, gold.config, "test")) if task.name.table == "silent"
     )
 
-    found = cache_changes(spark, gold.lake, tasks)
+    found = _changes_of_one_group(spark, gold.lake, tasks)
     assert found is not None
     kept = gold.lake.read(spark, CHANGES_TABLE).where("`table` = 't' and kind = 'row'")
     frame = changes_of(spark, gold.lake, tasks[0], found)
@@ -55,7 +57,7 @@ def test_changes_are_cached_as_they_are_within_limits(
     assert frame.select(*texts).exceptAll(kept.select(*texts)).isEmpty()
     assert (frame.count(), frame.schema) == (3, kept.schema)
 
-    both = cache_changes(spark, gold.lake, all_tasks(Run(spark, gold.lake, gold.config, "test")))
+    both = _changes_of_one_group(spark, gold.lake, all_tasks(Run(spark, gold.lake, gold.config, "test")))
     assert both is not None
     assert (both.rows.num_rows, both.since) == (4, -1)
     assert changes_of(spark, gold.lake, tasks[0], both).count() == 3
@@ -64,10 +66,18 @@ def test_changes_are_cached_as_they_are_within_limits(
     assert changes_of(spark, gold.lake, silent, both).isEmpty()
 
     monkeypatch.setattr(change_cache, "MAX_CACHED_CHARACTERS", 400)
-    assert cache_changes(spark, gold.lake, tasks) is None
+    assert _changes_of_one_group(spark, gold.lake, tasks) is None
     monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 2)
-    assert cache_changes(spark, gold.lake, tasks) is None
+    assert _changes_of_one_group(spark, gold.lake, tasks) is None
     assert changes_of(spark, gold.lake, tasks[0], None).count() == 6
+
+
+def _changes_of_one_group(
+    spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]
+) -> CachedChanges | None:
+    ((group, found),) = change_groups(spark, lake, tasks)
+    assert group == tasks
+    return found
 
 
 def _tasks(gold: GoldPipeline) -> dict[str, Task]:
@@ -82,7 +92,7 @@ def test_the_new_changes_alone_are_cached_where_all_are_many(
     monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 3)
     gold = GoldPipeline(spark, tmp_path)
     gold.add_batch(*(insert("t", n, row(n)) for n in range(5)), insert("quiet", 6, row(1)))
-    first = cache_changes(spark, gold.lake, list(_tasks(gold).values()))
+    first = _changes_of_one_group(spark, gold.lake, list(_tasks(gold).values()))
     assert first is not None
     assert {name: first.covers(task) for name, task in _tasks(gold).items()} == {"t": False, "quiet": True}
     gold.apply()
@@ -94,7 +104,7 @@ def test_the_new_changes_alone_are_cached_where_all_are_many(
         "t": (2, 1),
         "quiet": (1, 2),
     }
-    found = cache_changes(spark, gold.lake, list(tasks.values()))
+    found = _changes_of_one_group(spark, gold.lake, list(tasks.values()))
     assert found is not None
     assert (found.since, sorted(found.rows["sequence"].to_pylist())) == (
         0,
@@ -133,7 +143,7 @@ def test_small_tables_are_cached_beside_large_ones_and_together_have_a_limit(
     )
     tasks = _tasks(gold)
     monkeypatch.setattr(change_cache, "MAX_CACHED_CHARACTERS", 1_000)
-    found = cache_changes(spark, gold.lake, list(tasks.values()))
+    found = _changes_of_one_group(spark, gold.lake, list(tasks.values()))
     assert found is not None
     assert {name for name, task in tasks.items() if found.covers(task)} == {"t0", "t1", "t2"}
     assert found.of(tasks["t1"])["sequence"].to_pylist() == [
@@ -150,8 +160,73 @@ def test_small_tables_are_cached_beside_large_ones_and_together_have_a_limit(
     }
     assert [one["id"] for one in gold.rows("t2")] == [2, 5]
     assert [one["id"] for one in gold.rows("large")] == [0, 1, 2, 3, 4]
-    monkeypatch.setattr(change_cache, "MAX_ROWS_TOGETHER", 7)
-    assert cache_changes(spark, gold.lake, list(tasks.values())) is None
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_cache")
+def test_small_tables_that_are_many_together_come_in_groups(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first load of a thousand tables is as fast a table as one of fifty."""
+    monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 3)
+    monkeypatch.setattr(change_cache, "MAX_CACHED_CHARACTERS", 1_000)
+    monkeypatch.setattr(change_cache, "MAX_ROWS_TOGETHER", 4)
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(
+        *(insert("large", n, row(n)) for n in range(5)),
+        *(insert(f"t{n % 5}", 10 + n, row(n)) for n in range(10)),
+        *(insert("wide", 30 + n, row(n, text="x" * 900)) for n in range(2)),
+    )
+    tasks = _tasks(gold)
+    groups = list(change_groups(spark, gold.lake, list(tasks.values())))
+    names = [{task.name.table for task in group} for group, _ in groups]
+    assert names == [{"large", "wide", "t0", "t1"}, {"t2", "t3"}, {"t4"}]
+    for group, found in groups:
+        assert found is not None
+        covered = {task.name.table for task in group if found.covers(task)}
+        assert covered == {task.name.table for task in group} - {"large", "wide"}
+        assert found.rows.num_rows == 2 * len(covered)
+    applied = gold.apply()
+    assert list(applied) == list(tasks)
+    assert {name: one.applied for name, one in applied.items()} == {
+        **{f"t{n}": 2 for n in range(5)},
+        "large": 5,
+        "wide": 2,
+    }
+    assert [one["id"] for one in gold.rows("t4")] == [4, 9]
+    gold.add_batch(*(update(f"t{n}", 40 + n, row(n), row(n, text="b")) for n in range(5)))
+    monkeypatch.setattr(change_cache, "MAX_ROWS_TOGETHER", 2)
+    assert [len(group) for group, _ in change_groups(spark, gold.lake, _behind(gold))] == [2, 2, 1]
+    gold.apply()
+    assert gold.rows("t3") == [{"id": 3, "text": "b"}, {"id": 8}]
+    assert _behind(gold) == []
+
+
+def _behind(gold: GoldPipeline) -> list[Task]:
+    return [task for task in _tasks(gold).values() if task.new_rows]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_cache")
+@pytest.mark.parametrize("is_near", [True, False], ids=["near", "by Spark"])
+def test_tables_of_many_databases_that_are_called_the_same_are_small(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_near: bool
+) -> None:
+    """A database for each customer: the rows of the others are not looked through for each table."""
+    monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 3)
+    if not is_near:
+        monkeypatch.setattr(change_cache, "rows_above", lambda *_: None)
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(*(insert("t", n, row(n), database=f"customer{n % 4}") for n in range(8)))
+    tasks = all_tasks(Run(spark, gold.lake, gold.config, "test"))
+    found = _changes_of_one_group(spark, gold.lake, tasks)
+    assert found is not None
+    for task in tasks:
+        places = [at for at in range(8) if task.name.database == f"customer{at % 4}"]
+        mine = {insert("t", at, row(at)).sequence for at in places}
+        assert found.covers(task)
+        assert set(found.of(task)["sequence"].to_pylist()) == mine
+        assert table_changes_of(spark, gold.lake, task, found).after(-1).count() == 2
 
 
 @pytest.mark.slow
@@ -237,10 +312,11 @@ def test_random_changes_lead_to_the_same_tables_with_any_cache(
     )
     batches = _random_batches(source)
     found = []
-    for limit, files in ((-1, 0), (-1, 32), (6, 32), (5_000, 32)):
+    for limit, together, files in ((-1, 0, 0), (-1, 0, 32), (6, 7, 32), (6, 99, 32), (5_000, 5_000, 32)):
         monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", limit)
+        monkeypatch.setattr(change_cache, "MAX_ROWS_TOGETHER", together)
         monkeypatch.setattr(change_cache, "_FEW_FILES", files)
-        gold = GoldPipeline(spark, tmp_path / f"{limit} {files}", tables)
+        gold = GoldPipeline(spark, tmp_path / f"{limit} {together} {files}", tables)
         said = []
         for events in batches:
             gold.add_batch(*events)
