@@ -48,7 +48,7 @@ def change_groups(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) -
     read them for each table.
     """
     is_all = sum(task.rows for task in tasks) <= MAX_CACHED_ROWS
-    small = [task for task in tasks if is_all or task.new_rows <= MAX_CACHED_ROWS]
+    small = [task for task in tasks if is_all or task.rows_to_read <= MAX_CACHED_ROWS]
     if not small:
         yield list(tasks), None
         return

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import gold.writing.apply
+import gold.writing.replica_and_history
 from framework.cli import main
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_crashes import CHAOS
@@ -126,15 +127,15 @@ def test_a_table_that_cannot_be_written_is_parked_and_the_others_go_on(
 
     land(3)
 
-    merge = gold.writing.apply._merge
+    merge = gold.writing.replica_and_history.merge_new
 
-    def take_away(changes: Any, named: Any, plan: Any, target: Any, truncates: Any) -> None:
+    def take_away(spark: Any, changes: Any, new: Any, plan: Any, target: Any) -> Any:
         if plan.task.name.table == "item":
             place.rename(tmp_path / "away")
-        merge(changes, named, plan, target, truncates)
+        return merge(spark, changes, new, plan, target)
 
     with monkeypatch.context() as patched:
-        patched.setattr(gold.writing.apply, "_merge", take_away)
+        patched.setattr(gold.writing.apply, "merge_new", take_away)
         code, output = run(shop, capsys)
     assert (code, place.exists()) == (3, False), output
     check(3, "line")

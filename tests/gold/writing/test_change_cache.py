@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,24 @@ def test_small_tables_that_are_many_together_come_in_groups(
     gold.apply()
     assert gold.rows("t3") == [{"id": 3, "text": "b"}, {"id": 8}]
     assert _behind(gold) == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_cache")
+def test_a_rebuild_of_large_tables_does_not_measure_their_changes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 3)
+    monkeypatch.setattr(change_cache, "MAX_ROWS_TOGETHER", 4)
+    monkeypatch.setattr(change_cache, "_sizes", pytest.fail)
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(*(insert("t", n, row(n)) for n in range(5)))
+    gold.apply()
+    task = replace(_tasks(gold)["t"], is_rebuild=True)
+    assert task.new_rows == 0
+    assert _changes_of_one_group(spark, gold.lake, [task]) is None
+    gold.rebuild("t")
+    assert [one["id"] for one in gold.rows("t")] == [0, 1, 2, 3, 4]
 
 
 def _behind(gold: GoldPipeline) -> list[Task]:

@@ -27,7 +27,7 @@ from gold.planning.task import Task
 from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
 from gold.schema.lineage import Lineage
-from gold.writing import apply, new_versions
+from gold.writing import new_versions, replica_and_history
 from gold.writing.history import versions_of
 from gold.writing.key_bounds import key_bounds
 from gold.writing.merge_rows import computed_once
@@ -212,7 +212,9 @@ def test_a_batch_in_order_reads_the_new_changes_alone(
             gold.add_batch(insert("t", place, row(place)), update("t", place + 1, None, row(1, n=str(place))))
         with monkeypatch.context() as patch:
             patch.setattr(new_versions, "computed_once", watched)
-            patch.setattr(apply, "changes_of_keys", lambda *_: pytest.fail("silver's past is read"))
+            patch.setattr(
+                replica_and_history, "changes_of_keys", lambda *_: pytest.fail("silver's past is read")
+            )
             gold.apply()
     of_rounds = read[::2]  # of the new changes; then of the versions, which are computed by then
     assert of_rounds == [1, 3, 1]
